@@ -1,0 +1,166 @@
+"""Writes `.conda` packages from staged directories.
+
+Format: a zip (stored) of `metadata.json`, `pkg-NAME.tar.zst` (the files) and `info-NAME.tar.zst` (the metadata), as the conda package
+format version 2 describes it. Used only for the channel of build dependencies; our own package is built by rattler-build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+import time
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import zstandard
+
+# Level 19 takes minutes on an LLVM build for a package that never leaves this machine; level 3 takes seconds.
+ZSTD_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """Metadata of one package; `subdir` "noarch" with noarch="python" holds `site-packages/...` paths."""
+
+    name: str
+    version: str
+    build: str = "0"
+    depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
+    run_exports: dict[str, list[str]] = field(default_factory=dict)
+    noarch: Literal["python", "generic"] | None = None
+    license: str = ""
+    summary: str = ""
+    entry_points: tuple[str, ...] = ()
+    site_packages: str | None = None
+
+    @property
+    def subdir(self) -> str:
+        return "noarch" if self.noarch else "linux-64"
+
+    @property
+    def filename(self) -> str:
+        return f"{self.name}-{self.version}-{self.build}.conda"
+
+
+def staged_files(tree: Path) -> list[Path]:
+    """Every file and symbolic link below `tree`, relative to it, in a fixed order."""
+    found: list[Path] = []
+    for folder, dirs, files in os.walk(tree):
+        dirs.sort()
+        here = Path(folder)
+        # A link to a directory is packaged as a link, so it must not be walked into.
+        for name in [d for d in dirs if (here / d).is_symlink()]:
+            dirs.remove(name)
+            files.append(name)
+        found += [(here / name).relative_to(tree) for name in files]
+    return sorted(found)
+
+
+def _path_entry(tree: Path, path: Path) -> dict[str, object]:
+    full = tree / path
+    if full.is_symlink():
+        target = full.resolve()
+        content = target.read_bytes() if target.is_file() else b""
+        return {
+            "_path": path.as_posix(),
+            "path_type": "softlink",
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "size_in_bytes": len(content),
+        }
+    with full.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256") if hasattr(hashlib, "file_digest") else _digest(stream)
+    return {
+        "_path": path.as_posix(),
+        "path_type": "hardlink",
+        "sha256": digest.hexdigest(),
+        "size_in_bytes": full.stat().st_size,
+    }
+
+
+def _digest(stream: io.BufferedReader) -> "hashlib._Hash":
+    digest = hashlib.sha256()
+    while block := stream.read(1 << 20):
+        digest.update(block)
+    return digest
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def _tar_zst(add: list[tuple[str, Path | bytes]]) -> bytes:
+    buffer = io.BytesIO()
+    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, threads=-1)
+    with (
+        compressor.stream_writer(buffer, closefd=False) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        for name, source in add:
+            if isinstance(source, bytes):
+                member = tarfile.TarInfo(name)
+                member.size = len(source)
+                member.mode = 0o644
+                tar.addfile(member, io.BytesIO(source))
+            else:
+                tar.add(source, arcname=name, recursive=False, filter=_anonymous)
+    return buffer.getvalue()
+
+
+def _info(spec: Spec, tree: Path, paths: list[Path]) -> list[tuple[str, Path | bytes]]:
+    index: dict[str, object] = {
+        "name": spec.name,
+        "version": spec.version,
+        "build": spec.build,
+        "build_number": 0,
+        "depends": list(spec.depends),
+        "constrains": list(spec.constrains),
+        "license": spec.license,
+        "subdir": spec.subdir,
+        "arch": None if spec.noarch else "x86_64",
+        "platform": None if spec.noarch else "linux",
+        "timestamp": int(time.time() * 1000),
+    }
+    if spec.noarch:
+        index["noarch"] = spec.noarch
+    if spec.site_packages:
+        index["python_site_packages_path"] = spec.site_packages
+    documents: dict[str, object] = {
+        "info/index.json": index,
+        "info/paths.json": {"paths": [_path_entry(tree, path) for path in paths], "paths_version": 1},
+        "info/about.json": {"license": spec.license, "summary": spec.summary},
+    }
+    if spec.run_exports:
+        documents["info/run_exports.json"] = spec.run_exports
+    if spec.noarch == "python":
+        documents["info/link.json"] = {
+            "noarch": {"type": "python", "entry_points": list(spec.entry_points)},
+            "package_metadata_version": 1,
+        }
+    info: list[tuple[str, Path | bytes]] = [
+        (name, json.dumps(value, indent=1).encode()) for name, value in documents.items()
+    ]
+    info.append(("info/files", "".join(f"{path.as_posix()}\n" for path in paths).encode()))
+    return info
+
+
+def write_package(spec: Spec, tree: Path, channel: Path) -> Path:
+    """Packs everything below `tree` into `channel/SUBDIR/NAME-VERSION-BUILD.conda` and returns its path."""
+    paths = staged_files(tree)
+    target = channel / spec.subdir / spec.filename
+    target.parent.mkdir(parents=True, exist_ok=True)
+    stem = spec.filename.removesuffix(".conda")
+    partial = target.with_suffix(".partial")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("metadata.json", json.dumps({"conda_pkg_format_version": 2}))
+        archive.writestr(f"pkg-{stem}.tar.zst", _tar_zst([(path.as_posix(), tree / path) for path in paths]))
+        archive.writestr(f"info-{stem}.tar.zst", _tar_zst(_info(spec, tree, paths)))
+    partial.replace(target)
+    return target

@@ -1,0 +1,114 @@
+"""Builds our conda package with rattler-build, and makes environments with py-rattler.
+
+    python -m devtools.package build  ROOT CHANNEL OUTPUT [KEY=VALUE ...]   builds and tests recipe/recipe.yaml
+    python -m devtools.package env    PREFIX CHANNEL[,CHANNEL ...] SPEC ... makes a new environment
+    python -m devtools.package probe  NAME                                  prints the address that a channel name stands for
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from rattler import Channel, Gateway, VirtualPackage, install, solve
+from rattler.exceptions import SolverError
+from rattler_build import JinjaConfig, PlatformConfig, RenderConfig, Stage0Recipe, ToolConfiguration, VariantConfig
+from rattler_build.package import Package
+from rattler_build.render import RenderedVariant
+
+PLATFORM = "linux-64"
+
+
+class Log:
+    """Prints what rattler-build does: steps, script output, warnings."""
+
+    def on_download_start(self, event: object) -> None:
+        """Downloads are local files or shown by their step."""
+
+    on_download_progress = on_download_complete = on_download_start
+
+    def on_build_step(self, event: object) -> None:
+        print(f"  [{getattr(event, 'step_name', '')}] {getattr(event, 'message', '')}", flush=True)
+
+    def on_log(self, event: object) -> None:
+        print(f"  {getattr(event, 'message', '')}", flush=True)
+
+
+def render(root: Path, overrides: dict[str, str], platform: str = PLATFORM) -> list[RenderedVariant]:
+    """Every variant of `root`/recipe/recipe.yaml for `platform`; `overrides` replace values of conda_build_config.yaml."""
+    target = PlatformConfig(target_platform=platform, build_platform=platform, host_platform=platform)
+    # Not found by itself beside recipe/, and only this reader honours its `# [linux]` selectors.
+    variants = VariantConfig.from_conda_build_config(root / "conda_build_config.yaml", JinjaConfig(platform=target))
+    variants = variants.merge(VariantConfig({key: [value] for key, value in overrides.items()}))
+    recipe = Stage0Recipe.from_file(root / "recipe" / "recipe.yaml")
+    return recipe.render(variants, RenderConfig(platform=target))
+
+
+def build(root: Path, channel: str, output: Path, overrides: dict[str, str]) -> list[dict[str, object]]:
+    """Builds, packs and tests every variant into the channel `output`; a failing build or test raises."""
+    results: list[dict[str, object]] = []
+    # Building again must not leave the previous package to be found by the test stage's solver.
+    shutil.rmtree(output, ignore_errors=True)
+    for variant in render(root, overrides):
+        start = time.monotonic()
+        built = variant.run_build(
+            ToolConfiguration(test_strategy="native", channel_priority="disabled"),
+            output_dir=output,
+            channels=[channel],
+            progress_callback=Log(),  # type: ignore[arg-type]
+            package_format="conda:3",
+        )
+        seconds = time.monotonic() - start
+        for path in built.packages:
+            package = Package.from_file(path)
+            results.append(
+                {
+                    "file": str(path),
+                    "bytes": Path(path).stat().st_size,
+                    "files": len(package.files),
+                    "seconds": round(seconds, 1),
+                    "depends": package.depends,
+                    "tests": package.test_count,
+                }
+            )
+    return results
+
+
+async def make_environment(prefix: Path, channels: list[str], specs: list[str]) -> list[str]:
+    """Solves `specs` from `channels` and installs them into the new environment `prefix`."""
+    shutil.rmtree(prefix, ignore_errors=True)
+    records = await solve(
+        sources=[Channel(name) for name in channels],
+        specs=specs,
+        gateway=Gateway(),
+        virtual_packages=VirtualPackage.detect(),
+    )
+    cache = Path(os.environ["RATTLER_CACHE_DIR"]) / "pkgs"
+    await install(records, target_prefix=prefix, cache_dir=cache, show_progress=False)
+    return sorted(f"{record.name.normalized} {record.version} {record.build}" for record in records)
+
+
+def main() -> None:
+    command, arguments = sys.argv[1], sys.argv[2:]
+    if command == "build":
+        overrides = dict(item.split("=", 1) for item in arguments[3:])
+        print("RESULT " + json.dumps(build(Path(arguments[0]), arguments[1], Path(arguments[2]), overrides)), flush=True)
+    elif command == "env":
+        try:
+            packages = asyncio.run(make_environment(Path(arguments[0]), arguments[1].split(","), arguments[2:]))
+        except SolverError as error:
+            raise SystemExit(f"No environment satisfies {', '.join(arguments[2:])}: {error}") from None
+        print("RESULT " + json.dumps(packages), flush=True)
+    elif command == "probe":
+        print(Channel(arguments[0]).base_url)
+    else:
+        raise SystemExit(f"unknown command {command}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Turns PyPI wheels into conda packages: same name, version and dependencies, files where a conda environment has them."""
+
+from __future__ import annotations
+
+import configparser
+import email.parser
+import email.message
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from devtools.condapkg import Spec
+from devtools.interpreter import SHORT, SITE_PACKAGES, TAG
+
+# A script's first line may not be longer than the kernel allows and must find the Python beside it wherever the environment lies.
+_LAUNCHER = """#!/bin/sh
+'''exec' "$(dirname "$(realpath "$0")")/python" "$0" "$@"
+' '''
+import sys
+from {module} import {root}
+sys.exit({call}())
+"""
+
+
+def _metadata(wheel: Path) -> email.message.Message:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return email.parser.Parser().parsestr(archive.read(name).decode())
+
+
+def conda_spec(requirement: str) -> str | None:
+    """`scipy (>=1.1,<2) ; python_version >= "3.8"` as a conda match spec; None when its marker does not hold here."""
+    wanted = Requirement(requirement)
+    environment = {**default_environment(), "extra": ""}
+    if wanted.marker is not None and not wanted.marker.evaluate(environment):
+        return None
+    versions = ",".join(sorted(str(clause).replace("===", "==") for clause in wanted.specifier))
+    return f"{canonicalize_name(wanted.name)} {versions}".strip()
+
+
+def _console_scripts(wheel: Path) -> dict[str, str]:
+    with zipfile.ZipFile(wheel) as archive:
+        names = [n for n in archive.namelist() if n.endswith(".dist-info/entry_points.txt")]
+        if not names:
+            return {}
+        parser = configparser.ConfigParser(delimiters=("=",))
+        parser.optionxform = str  # type: ignore[assignment, method-assign]
+        parser.read_string(archive.read(names[0]).decode())
+    return dict(parser["console_scripts"]) if parser.has_section("console_scripts") else {}
+
+
+def _extract(wheel: Path, tree: Path, site: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for info in archive.infolist():
+            if info.is_dir():
+                continue
+            target = site / info.filename
+            if data := re.match(r"[^/]+\.data/(purelib|platlib|scripts|data|headers)/(.+)", info.filename):
+                roots = {"purelib": site, "platlib": site, "scripts": tree / "bin", "data": tree, "headers": tree / "include"}
+                target = roots[data[1]] / data[2]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(info) as source, target.open("wb") as sink:
+                shutil.copyfileobj(source, sink)
+            # A wheel keeps the executable bit in the zip's external attributes; scripts always get it.
+            executable = (info.external_attr >> 16) & 0o111 or target.parent == tree / "bin"
+            target.chmod(0o755 if executable else 0o644)
+    for record in site.glob("*.dist-info/RECORD"):
+        # Files moved: the list would no longer be true, and conda keeps its own.
+        record.write_text("")
+    for folder in site.glob("*.dist-info"):
+        (folder / "INSTALLER").write_text("conda\n")
+
+
+def stage_wheel(wheel: Path, tree: Path) -> Spec:
+    """Unpacks `wheel` below `tree` and returns the metadata of the conda package that `tree` now holds."""
+    metadata = _metadata(wheel)
+    name, version, _, tags = parse_wheel_filename(wheel.name)
+    pure = any(tag.platform == "any" for tag in tags)
+    depends = [spec for text in metadata.get_all("Requires-Dist", []) if (spec := conda_spec(text))]
+    scripts = _console_scripts(wheel)
+    if pure:
+        _extract(wheel, tree, tree / "site-packages")
+        python = str(metadata.get("Requires-Python", ">=3.10")).replace(" ", "")
+        depends.insert(0, f"python {python}")
+    else:
+        _extract(wheel, tree, tree / SITE_PACKAGES)
+        depends.insert(0, f"python {SHORT}.*")
+        depends.append(f"python_abi {SHORT}.* *_{TAG}")
+        for command, entry in scripts.items():
+            module, _, call = entry.split("[")[0].strip().partition(":")
+            path = tree / "bin" / command
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(_LAUNCHER.format(module=module, call=call, root=call.split(".")[0]))
+            path.chmod(0o755)
+    return Spec(
+        name=canonicalize_name(name),
+        version=str(version),
+        build="pypi_0" if pure else f"{TAG}_pypi_0",
+        depends=tuple(depends),
+        noarch="python" if pure else None,
+        license=str(metadata.get("License-Expression") or metadata.get("License") or "").split("\n")[0],
+        summary=str(metadata.get("Summary") or ""),
+        entry_points=tuple(f"{command} = {entry.split('[')[0].strip()}" for command, entry in scripts.items()) if pure else (),
+    )

@@ -1,0 +1,14 @@
+#!/bin/bash
+# Linux build of both recipes. $PREFIX, $PYTHON, $SP_DIR and $SRC_DIR come from the build tool, llvm_link from conda_build_config.yaml.
+set -euo pipefail
+
+cmake -S src -B build -G Ninja ${CMAKE_ARGS:-} \
+    -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_PREFIX_PATH="$PREFIX" \
+    -DCMAKE_INSTALL_PREFIX="$PREFIX" \
+    -DPython_EXECUTABLE="$PYTHON" \
+    -DPYTHON_SITE_DIR="$SP_DIR" \
+    -DTRITON_INSTALL_PYTHON=ON \
+    -DTRITON_LLVM_LINK="$llvm_link"
+cmake --build build --parallel "${CPU_COUNT:-2}"
+cmake --install build --strip
