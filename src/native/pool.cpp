@@ -1,0 +1,346 @@
+#include "pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "platform.h"
+
+namespace triton {
+namespace {
+
+constexpr size_t kWorkerStackBytes = size_t{8} << 20;
+constexpr unsigned kMaxThreads = 1024;
+constexpr int kSpins = 400;                  // about 20 µs: a launch soon after the last one finds its workers awake
+constexpr uint64_t kInlineNs = 5000;         // below this estimate, waking others costs more than it saves
+constexpr uint64_t kInlineOverrunNs = 15000;  // an inline launch that takes longer shares what is left
+
+// ---- scratch memory: one block per thread, grown on demand ----
+
+class Arena {
+ public:
+  ~Arena() { platform::free_aligned(block_); }
+  void* reserve(size_t bytes) {
+    if (bytes > size_) {
+      platform::free_aligned(block_);
+      size_ = 0;
+      size_t wanted = (bytes + 4095) / 4096 * 4096;
+      block_ = platform::allocate_aligned(wanted, bytes >= (size_t{1} << 20) ? 4096 : 64);
+      if (block_) size_ = wanted;
+    }
+    return block_;
+  }
+  bool busy = false;  // a kernel on this thread is using it (a launch from a print sink nests)
+
+ private:
+  void* block_ = nullptr;
+  size_t size_ = 0;
+};
+
+thread_local Arena arena;
+
+// ---- a launch in progress ----
+
+struct Job {
+  LaunchRequest request;
+  uint64_t chunk = 1;
+  unsigned limit = 1;         // participants, the caller included
+  unsigned participants = 1;  // ever, guarded by the pool's mutex; gives thread_id
+  alignas(64) std::atomic<uint64_t> next{0};
+  alignas(64) std::atomic<uint32_t> active{0};  // workers inside
+  std::atomic<bool> failed{false};
+  std::mutex error_mutex;
+  LaunchStatus status = LaunchStatus::ok;
+  std::string message;
+
+  bool exhausted() const { return failed.load(std::memory_order_relaxed) || next.load(std::memory_order_relaxed) >= request.total; }
+
+  void fail(LaunchStatus why, std::string text) {
+    std::lock_guard<std::mutex> lock(error_mutex);
+    if (status != LaunchStatus::ok) return;  // the first one is reported
+    status = why;
+    message = std::move(text);
+    failed.store(true, std::memory_order_release);
+  }
+};
+
+struct Participant {
+  Job* job;
+  LaunchContext context;
+  uint64_t begin = 0, end = 0;   // a range to run, when not taking chunks
+  uint64_t programs = 0;         // run so far
+};
+
+void run_range(void* raw) {
+  auto* self = static_cast<Participant*>(raw);
+  const LaunchRequest& request = self->job->request;
+  request.function(request.args, static_cast<int64_t>(self->begin), static_cast<int64_t>(self->end), &self->context);
+  self->programs += self->end - self->begin;
+}
+
+void run_chunks(void* raw) {
+  auto* self = static_cast<Participant*>(raw);
+  Job& job = *self->job;
+  const uint64_t total = job.request.total;
+  while (!job.failed.load(std::memory_order_relaxed)) {
+    uint64_t begin = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
+    if (begin >= total) break;
+    uint64_t end = std::min(begin + job.chunk, total);
+    job.request.function(job.request.args, static_cast<int64_t>(begin), static_cast<int64_t>(end), &self->context);
+    self->programs += end - begin;
+  }
+}
+
+// Scratch and context for one thread's part in a job.
+class Seat {
+ public:
+  Seat(Job& job, unsigned thread_id) : outermost_(!arena.busy) {
+    const LaunchRequest& request = job.request;
+    participant.job = &job;
+    std::copy(request.grid, request.grid + 3, participant.context.grid);
+    participant.context.thread_id = static_cast<int32_t>(thread_id);
+    participant.context.host = &participant;
+    participant.context.scratch = nullptr;
+    if (outermost_) arena.busy = true;
+    if (request.scratch_bytes == 0) return;
+    if (outermost_)
+      participant.context.scratch = arena.reserve(request.scratch_bytes);
+    else
+      participant.context.scratch = own_ = platform::allocate_aligned(request.scratch_bytes, 64);
+    if (!participant.context.scratch) {
+      job.fail(LaunchStatus::failure, "out of memory: a kernel needs " + std::to_string(request.scratch_bytes) + " bytes of scratch per thread");
+      usable_ = false;
+    }
+  }
+  ~Seat() {
+    if (outermost_) arena.busy = false;
+    if (own_) platform::free_aligned(own_);
+  }
+  void run(void (*body)(void*)) {
+    if (!usable_) return;
+    platform::Fault fault;
+    if (platform::guarded_call(body, &participant, &fault, /*catch_abort=*/false) == platform::Exit::faulted)
+      participant.job->fail(LaunchStatus::fault, platform::describe(fault));
+  }
+  Participant participant;
+
+ private:
+  bool outermost_;
+  bool usable_ = true;
+  void* own_ = nullptr;
+};
+
+// ---- what a program of a kernel took last time, so that tiny launches stay on the caller's thread ----
+
+struct CostTable {
+  static constexpr size_t kEntries = 512;
+  struct Entry {
+    std::atomic<KernelFunction> function{nullptr};
+    std::atomic<float> ns_per_program{0};
+  } entries[kEntries];
+
+  Entry& entry(KernelFunction function) {
+    auto bits = reinterpret_cast<uintptr_t>(function);
+    return entries[(bits >> 4 ^ bits >> 13) % kEntries];
+  }
+  // Negative: not known.
+  float estimate(KernelFunction function) {
+    Entry& found = entry(function);
+    return found.function.load(std::memory_order_relaxed) == function ? found.ns_per_program.load(std::memory_order_relaxed) : -1.0f;
+  }
+  void record(KernelFunction function, uint64_t ns, uint64_t programs) {
+    if (programs == 0) return;
+    Entry& found = entry(function);
+    found.ns_per_program.store(static_cast<float>(ns) / static_cast<float>(programs), std::memory_order_relaxed);
+    found.function.store(function, std::memory_order_relaxed);
+  }
+};
+
+CostTable costs;
+
+// ---- the pool ----
+
+unsigned initial_threads() {
+  if (const char* text = std::getenv("TRITON_NUM_THREADS")) {
+    long value = std::strtol(text, nullptr, 10);
+    if (value >= 1) return static_cast<unsigned>(std::min<long>(value, kMaxThreads));
+  }
+  return std::min(platform::usable_cpus(), kMaxThreads);
+}
+
+struct Pool {
+  std::mutex mutex;         // jobs, started, each job's participants
+  std::vector<Job*> jobs;   // with work left, oldest first
+  unsigned started = 0;     // workers
+  unsigned spins = kSpins;
+  std::atomic<unsigned> threads{initial_threads()};
+  alignas(64) std::atomic<uint32_t> epoch{0};  // changes when a job arrives
+  std::atomic<uint32_t> sleepers{0};
+
+  Job* claim(unsigned* thread_id) {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (Job* job : jobs) {
+      if (job->participants >= job->limit || job->exhausted()) continue;
+      *thread_id = job->participants++;
+      job->active.fetch_add(1, std::memory_order_relaxed);
+      return job;
+    }
+    return nullptr;
+  }
+
+  void work() {
+    for (;;) {
+      uint32_t seen = epoch.load(std::memory_order_seq_cst);
+      unsigned thread_id = 0;
+      if (Job* job = claim(&thread_id)) {
+        {
+          Seat seat(*job, thread_id);
+          seat.run(run_chunks);
+        }
+        if (job->active.fetch_sub(1, std::memory_order_acq_rel) == 1) platform::wake(&job->active, 1);
+        continue;
+      }
+      bool changed = false;
+      for (unsigned i = 0; i < spins && !changed; ++i) {
+        platform::cpu_relax();
+        changed = epoch.load(std::memory_order_relaxed) != seen;
+      }
+      if (changed) continue;
+      sleepers.fetch_add(1, std::memory_order_seq_cst);
+      platform::wait_on(&epoch, seen);
+      sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  }
+
+  static void worker(void* self) { static_cast<Pool*>(self)->work(); }
+
+  // Offers the job to workers; `wanted` of them at most.
+  void publish(Job& job, unsigned wanted) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      while (started < wanted) {
+        std::string reason;
+        if (!platform::start_thread(worker, this, kWorkerStackBytes, &reason)) break;  // fewer threads do the same work
+        ++started;
+      }
+      jobs.push_back(&job);
+    }
+    epoch.fetch_add(1, std::memory_order_seq_cst);
+    if (sleepers.load(std::memory_order_seq_cst)) platform::wake(&epoch, wanted);
+  }
+
+  // No worker enters the job afterwards, and those inside have left.
+  void withdraw(Job& job) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      jobs.erase(std::find(jobs.begin(), jobs.end(), &job));
+    }
+    for (int i = 0; i < 4 * kSpins && job.active.load(std::memory_order_acquire); ++i) platform::cpu_relax();
+    while (uint32_t left = job.active.load(std::memory_order_acquire)) platform::wait_on(&job.active, left);
+  }
+};
+
+// Never destroyed: detached workers use it until the process ends. A forked child gets a new one.
+Pool& pool() {
+  static Pool* instance = new Pool;
+  return *instance;
+}
+
+// Runs programs [done, total) of a job that is alone on its thread so far, with others' help where it pays.
+void run_shared(Job& job, Seat& seat, unsigned threads) {
+  uint64_t left = job.request.total - job.next.load(std::memory_order_relaxed);
+  job.chunk = std::max<uint64_t>(1, left / (uint64_t{threads} * 8));
+  job.limit = threads;
+  uint64_t helpers = std::min<uint64_t>(threads - 1, (left - 1) / job.chunk);
+  uint64_t before = seat.participant.programs;
+  uint64_t start = platform::now_ns();
+  if (helpers) pool().publish(job, static_cast<unsigned>(helpers));
+  seat.run(run_chunks);
+  costs.record(job.request.function, platform::now_ns() - start, seat.participant.programs - before);
+  if (helpers) pool().withdraw(job);
+}
+
+// Runs on this thread while that stays cheap; true when everything has run.
+bool run_inline(Job& job, Seat& seat) {
+  const uint64_t total = job.request.total;
+  const uint64_t step = std::max<uint64_t>(1, total / 8);
+  const uint64_t start = platform::now_ns();
+  uint64_t elapsed = 0;
+  for (uint64_t begin = 0; begin < total && !job.failed; begin += step) {
+    if (elapsed > kInlineOverrunNs) {
+      job.next.store(begin, std::memory_order_relaxed);
+      return false;
+    }
+    seat.participant.begin = begin;
+    seat.participant.end = std::min(begin + step, total);
+    seat.run(run_range);
+    elapsed = platform::now_ns() - start;
+  }
+  costs.record(job.request.function, elapsed, seat.participant.programs);
+  return true;
+}
+
+}  // namespace
+
+LaunchStatus launch(const LaunchRequest& request, std::string* error) {
+  Job job;
+  job.request = request;
+  unsigned threads = pool().threads.load(std::memory_order_relaxed);
+  if (request.threads) threads = std::min(threads, request.threads);
+  {
+    Seat seat(job, 0);
+    if (request.total == 1 || threads <= 1) {
+      seat.participant.begin = 0;
+      seat.participant.end = request.total;
+      seat.run(run_range);
+    } else {
+      float estimate = costs.estimate(request.function);
+      bool tiny = estimate >= 0 && estimate * static_cast<float>(request.total) < static_cast<float>(kInlineNs);
+      if (!tiny || !run_inline(job, seat)) run_shared(job, seat, threads);
+    }
+  }
+  if (job.status != LaunchStatus::ok) *error = std::move(job.message);
+  return job.status;
+}
+
+bool grid_total(const int64_t grid[3], uint64_t* total, std::string* error) {
+  constexpr int64_t kDimension = (int64_t{1} << 31) - 1;
+  for (int i = 0; i < 3; ++i) {
+    if (grid[i] < 0 || grid[i] > kDimension) {
+      *error = "grid dimension " + std::to_string(i) + " is " + std::to_string(grid[i]) + ", expected 0 to 2147483647";
+      return false;
+    }
+  }
+  uint64_t product = static_cast<uint64_t>(grid[0]) * static_cast<uint64_t>(grid[1]);  // below 2^62
+  auto depth = static_cast<uint64_t>(grid[2]);
+  constexpr uint64_t kTotal = uint64_t{1} << 62;
+  if (depth && product > kTotal / depth) {
+    *error = "the grid has more than 2^62 programs";
+    return false;
+  }
+  *total = product * depth;
+  return true;
+}
+
+void fail_assertion(LaunchContext* context, const char* message, size_t length) {
+  static_cast<Participant*>(context->host)->job->fail(LaunchStatus::assertion, std::string(message, length));
+  platform::escape();
+}
+
+void set_num_threads(unsigned count) { pool().threads.store(std::clamp(count, 1u, kMaxThreads), std::memory_order_relaxed); }
+unsigned get_num_threads() { return pool().threads.load(std::memory_order_relaxed); }
+
+void lock_pool() { pool().mutex.lock(); }
+void unlock_pool() { pool().mutex.unlock(); }
+
+void renew_pool_in_child() {
+  // The threads did not come along. Same object in a fresh state: references to it stay good.
+  unsigned threads = get_num_threads();
+  Pool* fresh = new (&pool()) Pool;
+  fresh->threads.store(threads, std::memory_order_relaxed);
+}
+
+}  // namespace triton
