@@ -10,7 +10,6 @@ builds against either. They serve the machine they were made on and are not for 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import platform
@@ -23,9 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rattler.index import index_fs
-
-from devtools.condapkg import Spec, write_package
+from devtools.condapkg import Spec, write_index, write_package
 from devtools.interpreter import SHORT, SITE_PACKAGES, TAG, stage_python
 from devtools.wheels import stage_wheel
 
@@ -263,12 +260,14 @@ def make_channel(channel: Path, cache: Path, cc: str, cxx: str) -> None:
         return
     shutil.rmtree(channel, ignore_errors=True)
     channel.mkdir(parents=True)
+    specs: list[Spec] = []
     for stage in _stages(cache, cc, cxx):
         with _tree(channel) as tree:
             spec = stage(tree)
             package = write_package(spec, tree, channel)
+        specs.append(spec)
         print(f"  {spec.subdir:9} {package.name} ({package.stat().st_size / 1e6:.1f} MB)", flush=True)
-    asyncio.run(index_fs(channel))
+    write_index(specs, channel)
     stamp.write_text(wanted)
 
 

@@ -11,7 +11,6 @@ import io
 import json
 import os
 import tarfile
-import time
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +45,26 @@ class Spec:
     @property
     def filename(self) -> str:
         return f"{self.name}-{self.version}-{self.build}.conda"
+
+    def index(self) -> dict[str, object]:
+        """The package's `info/index.json`, which the channel's index repeats."""
+        index: dict[str, object] = {
+            "name": self.name,
+            "version": self.version,
+            "build": self.build,
+            "build_number": 0,
+            "depends": list(self.depends),
+            "constrains": list(self.constrains),
+            "license": self.license,
+            "subdir": self.subdir,
+            "arch": None if self.noarch else "x86_64",
+            "platform": None if self.noarch else "linux",
+        }
+        if self.noarch:
+            index["noarch"] = self.noarch
+        if self.site_packages:
+            index["python_site_packages_path"] = self.site_packages
+        return index
 
 
 def staged_files(tree: Path) -> list[Path]:
@@ -115,25 +134,8 @@ def _tar_zst(add: list[tuple[str, Path | bytes]]) -> bytes:
 
 
 def _info(spec: Spec, tree: Path, paths: list[Path]) -> list[tuple[str, Path | bytes]]:
-    index: dict[str, object] = {
-        "name": spec.name,
-        "version": spec.version,
-        "build": spec.build,
-        "build_number": 0,
-        "depends": list(spec.depends),
-        "constrains": list(spec.constrains),
-        "license": spec.license,
-        "subdir": spec.subdir,
-        "arch": None if spec.noarch else "x86_64",
-        "platform": None if spec.noarch else "linux",
-        "timestamp": int(time.time() * 1000),
-    }
-    if spec.noarch:
-        index["noarch"] = spec.noarch
-    if spec.site_packages:
-        index["python_site_packages_path"] = spec.site_packages
     documents: dict[str, object] = {
-        "info/index.json": index,
+        "info/index.json": spec.index(),
         "info/paths.json": {"paths": [_path_entry(tree, path) for path in paths], "paths_version": 1},
         "info/about.json": {"license": spec.license, "summary": spec.summary},
     }
@@ -154,6 +156,7 @@ def _info(spec: Spec, tree: Path, paths: list[Path]) -> list[tuple[str, Path | b
 def write_package(spec: Spec, tree: Path, channel: Path) -> Path:
     """Packs everything below `tree` into `channel/SUBDIR/NAME-VERSION-BUILD.conda` and returns its path."""
     paths = staged_files(tree)
+    info = _info(spec, tree, paths)
     target = channel / spec.subdir / spec.filename
     target.parent.mkdir(parents=True, exist_ok=True)
     stem = spec.filename.removesuffix(".conda")
@@ -161,6 +164,20 @@ def write_package(spec: Spec, tree: Path, channel: Path) -> Path:
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("metadata.json", json.dumps({"conda_pkg_format_version": 2}))
         archive.writestr(f"pkg-{stem}.tar.zst", _tar_zst([(path.as_posix(), tree / path) for path in paths]))
-        archive.writestr(f"info-{stem}.tar.zst", _tar_zst(_info(spec, tree, paths)))
+        archive.writestr(f"info-{stem}.tar.zst", _tar_zst(info))
     partial.replace(target)
     return target
+
+
+def write_index(specs: list[Spec], channel: Path) -> None:
+    """Writes `repodata.json` of both platforms for the packages of `specs`, which lie in `channel`."""
+    for subdir in ("linux-64", "noarch"):
+        packages: dict[str, object] = {}
+        for spec in specs:
+            if spec.subdir == subdir:
+                content = (channel / subdir / spec.filename).read_bytes()
+                checks = {"sha256": hashlib.sha256(content).hexdigest(), "md5": hashlib.md5(content).hexdigest(), "size": len(content)}
+                packages[spec.filename] = {**spec.index(), **checks}
+        (channel / subdir).mkdir(parents=True, exist_ok=True)
+        document = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages, "removed": [], "repodata_version": 1}
+        (channel / subdir / "repodata.json").write_text(json.dumps(document, indent=1))

@@ -30,7 +30,7 @@ _LEFT_OUT = (
     "turtledemo",
 )
 
-# Debian's site.py and sysconfig.py use dist-packages unless the interpreter is in a virtual environment, and ask this question to find out.
+# Debian's sysconfig.py installs into dist-packages unless the interpreter is in a virtual environment, and asks this question to find out.
 # A conda environment has site-packages, so the copy answers yes.
 _DEBIAN_QUESTION = 'sys.base_prefix != sys.prefix or hasattr(sys, "real_prefix")'
 
@@ -49,14 +49,17 @@ def _real_pyconfig(include: Path) -> Path:
 
 
 def _use_site_packages(stdlib: Path) -> None:
-    site, paths = stdlib / "site.py", stdlib / "sysconfig.py"
-    if '"dist-packages"' not in site.read_text():
+    if '"dist-packages"' not in (stdlib / "site.py").read_text():
         return
-    for module in (site, paths):
-        text = module.read_text()
-        if _DEBIAN_QUESTION not in text:
-            raise SystemExit(f"{module.name} of this Python uses dist-packages in a way that dev.py does not know.")
-        module.write_text(text.replace(_DEBIAN_QUESTION, "True"))
+    # Debian's site module is frozen into the interpreter and looks only into dist-packages: lead it on from there.
+    (stdlib / "dist-packages").mkdir()
+    lead = f'import site, sys; site.addsitedir(f"{{sys.prefix}}/{SITE_PACKAGES}")\n'
+    (stdlib / "dist-packages" / "site-packages.pth").write_text(lead)
+    module = stdlib / "sysconfig.py"
+    text = module.read_text()
+    if _DEBIAN_QUESTION not in text:
+        raise SystemExit("sysconfig.py of this Python uses dist-packages in a way that dev.py does not know.")
+    module.write_text(text.replace(_DEBIAN_QUESTION, "True"))
 
 
 def stage_python(tree: Path) -> None:

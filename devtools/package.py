@@ -112,3 +112,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    # rattler's worker threads may still hold Python objects here, and CPython's orderly shutdown aborts on that now and then.
+    os._exit(0)
