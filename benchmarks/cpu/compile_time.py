@@ -1,0 +1,88 @@
+"""Compile and launch time: cold and warm compile of each example's kernels, import, and an empty launch. Prints and returns rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+PROBE = """
+import json, sys, time
+start = time.perf_counter()
+import triton
+import_ms = (time.perf_counter() - start) * 1e3
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import triton.language as tl
+from triton.compiler import compiler as machine
+
+rows = []
+inner = machine.compile
+def timed(*args, **kwargs):
+    start = time.perf_counter()
+    kernel = inner(*args, **kwargs)
+    name = getattr(getattr(args[0], "fn", None), "__name__", "?") if args else kwargs["src"].fn.__name__
+    stages = {k: v * 1e3 for k, v in dict(getattr(kernel.metadata, "timings", None) or {}).items() if isinstance(v, float)}
+    rows.append({"kernel": name, "ms": (time.perf_counter() - start) * 1e3, "stages": stages})
+    return kernel
+from triton.runtime import jit
+jit.set_compiler(timed)
+import common
+common.compare = lambda *a: None
+for name in ("vector_add", "softmax", "matmul", "layer_norm", "dropout", "attention", "convolution"):
+    __import__(name).run()
+print(json.dumps({"import_ms": import_ms, "rows": rows}))
+"""
+
+
+def probe(cache: str) -> dict:
+    run = subprocess.run(
+        [sys.executable, "-c", PROBE, str(EXAMPLES)], capture_output=True, text=True, env={**os.environ, "TRITON_CACHE_DIR": cache}
+    )
+    if run.returncode:
+        raise SystemExit(run.stderr)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def launch_microseconds(repeats: int = 20000) -> float:
+    """Median time of one launch of an empty kernel with five tensors and five integers, one program."""
+    import numpy as np
+
+    import triton
+
+    @triton.jit
+    def empty(a, b, c, d, e, i, j, k, l, m):  # noqa: E741
+        pass
+
+    arrays = [np.zeros(16, np.float32) for _ in range(5)]
+    launch = empty[(1,)]
+    launch(*arrays, 2, 3, 4, 5, 6)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(repeats // 20):
+            launch(*arrays, 2, 3, 4, 5, 6)
+        times.append((time.perf_counter() - start) / (repeats // 20))
+    return statistics.median(times) * 1e6
+
+
+def main() -> dict:
+    with tempfile.TemporaryDirectory() as cache:
+        cold, warm = probe(cache), probe(cache)
+    print(f"import triton: {cold['import_ms']:.1f} ms;  launch, 10 arguments: {launch_microseconds():.2f} us")
+    print(f"{'kernel':<28}{'cold ms':>10}{'warm ms':>10}  stages of the cold compile (ms)")
+    for first, second in zip(cold["rows"], warm["rows"], strict=False):
+        stages = "  ".join(f"{k} {v:.1f}" for k, v in first["stages"].items())
+        print(f"{first['kernel']:<28}{first['ms']:>10.1f}{second['ms']:>10.1f}  {stages}")
+    return {"cold": cold, "warm": warm}
+
+
+if __name__ == "__main__":
+    main()
