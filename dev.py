@@ -7,8 +7,9 @@
     python3 dev.py package   build and test the conda package
     python3 dev.py channel   make the channel of build dependencies, where no conda channel can be reached
 
-Needs only the standard library of Python 3.10 or newer. What it makes lies in .dev/ (or $TRITON_DEV_DIR): delete it to start afresh.
-A missing C++ compiler, `venv` or Python headers are installed with apt-get when that is there and the user is root.
+Needs only the standard library of Python 3.10 or newer. What it makes lies in .dev/ (or
+$TRITON_DEV_DIR): delete it to start afresh. A missing C++ compiler, `venv` or Python headers are installed with
+apt-get when that is there and the user is root.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ MINIMUM = (3, 10)
 TOOLS = ("py-rattler-build>=0.73", "py-rattler>=0.28", "zstandard", "packaging")
 LLVM = ("mlc-llvm-static==23.1.1.*", "mlc-llvm-static-extra-targets==23.1.1.*")
 BUILD = ("cmake>=3.26", "ninja>=1.11", *LLVM)
-TEST = ("numpy>=1.23", "pytest", "scipy", "scikit-image", "jinja2", "pyyaml", "ruff", "mypy", "packaging", "zstandard")
-EXAMPLES = ("numpy", "scipy", "scikit-image")
+# Beside pyproject's `test` extra: what the tests of packaging and style need.
+CHECKS = ("numpy>=1.23", "jinja2", "pyyaml", "ruff", "mypy")
+EXAMPLES = ("numpy", "scikit-image", "nibabel")
 CHANNEL_SECONDS = 5.0
 
 
@@ -52,7 +54,9 @@ def say(text: str) -> None:
 
 def environment(**extra: str) -> dict[str, str]:
     """The environment of every child: downloads are kept below .dev, and nothing of another Python leaks in."""
-    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")}
+    clean = {
+        k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")
+    }
     cache = DEV / "cache"
     return {
         **clean,
@@ -160,7 +164,7 @@ def prepare_machine() -> tuple[str, str]:
 
 
 def borrowed_pip(python: Path) -> list[str] | None:
-    """A command that installs into `python`'s environment with a pip found elsewhere, for a Python without ensurepip."""
+    """A command that installs into `python`'s environment with a pip found elsewhere: for Pythons without ensurepip."""
     for wheel in sorted(Path("/usr/share/python-wheels").glob("pip-*.whl"), reverse=True):
         return [str(python), f"{wheel}/pip"]
     for command in ([sys.executable, "-m", "pip"], ["pip3"], ["pip"]):
@@ -185,8 +189,8 @@ def make_venv(folder: Path, requirements: Sequence[str], base: str = sys.executa
         pip = borrowed_pip(python)
         if pip is None:
             raise Failure("this Python has neither ensurepip nor pip: install python3-venv or pip")
-        call(*pip, "install", "-q", "pip")
-    call(python, "-m", "pip", "install", "-q", "--prefer-binary", *requirements)
+        call(*pip, "install", "-qq", "pip")
+    call(python, "-m", "pip", "install", "-qq", "--prefer-binary", *requirements)
     stamp.write_text(wanted)
     return python
 
@@ -234,8 +238,9 @@ class Source:
 def choose_source(wanted: str, probe: Callable[[str, float], str | None], seconds: float = CHANNEL_SECONDS) -> Source:
     """Decides between a conda channel and one of our own making.
 
-    `wanted` is "local", "auto" or a channel's name or address. `probe(name, seconds)` returns None when the channel answered, else why it
-    did not. "auto" asks $CONDA_CHANNEL, by default the name conda-forge, and falls back; a named channel that does not answer is a Failure.
+    `wanted` is "local", "auto" or a channel's name or address. `probe(name, seconds)` returns None when the channel
+    answered, else why it did not. "auto" asks $CONDA_CHANNEL, by default the name conda-forge, and falls back; a named
+    channel that does not answer is a Failure.
     """
     if wanted == "local":
         return Source(str(DEV / "channel"), True, "asked for")
@@ -279,8 +284,8 @@ def channel_source(wanted: str) -> Source:
     call(tools_python(), "-m", "devtools.channel", folder, DEV / "cache", env=env)
     say(f"channel of build dependencies ready ({time.monotonic() - start:.0f} s)")
     glibc = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    # Archives need no libllvm; what is built here runs with this machine's C library or a newer one.
-    variants = ("llvm_link=static", f"llvm_version={LLVM[0].split('==')[1].split('.')[0]}", f"c_stdlib_version={glibc.split()[-1]}")
+    # What is built here runs with this machine's C library or a newer one.
+    variants = (f"llvm_version={LLVM[0].split('==')[1].split('.')[0]}", f"c_stdlib_version={glibc.split()[-1]}")
     return Source(folder.as_uri(), True, source.reason, variants)
 
 
@@ -290,9 +295,19 @@ def channel_source(wanted: str) -> Source:
 def project_version() -> str:
     """`__version__` of src/triton/__init__.py, the one place that states it."""
     for node in ast.parse((ROOT / "src/triton/__init__.py").read_text()).body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__version__" for t in node.targets):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == "__version__" for t in node.targets
+        ):
             return str(ast.literal_eval(node.value))
     raise Failure("src/triton/__init__.py states no __version__")
+
+
+def test_extra() -> tuple[str, ...]:
+    """pyproject.toml's `test` extra; its array is a Python list too, and Python 3.10 has no TOML reader."""
+    found = re.search(r"^test = (\[.*?\])", (ROOT / "pyproject.toml").read_text(), re.M | re.S)
+    if found is None:
+        raise Failure("pyproject.toml has no `test` extra")
+    return tuple(ast.literal_eval(found[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,13 +327,24 @@ def package(wanted: str) -> Built:
     start = time.monotonic()
     env = environment(PYTHONPATH=str(ROOT))
     found = result_of(
-        tools_python(), "-W", "ignore", "-m", "devtools.package", "build", ROOT, source.name, output, *source.variants, env=env
+        tools_python(),
+        "-W",
+        "ignore",
+        "-m",
+        "devtools.package",
+        "build",
+        ROOT,
+        source.name,
+        output,
+        *source.variants,
+        env=env,
     )
     if not isinstance(found, list) or not found:
         raise Failure("rattler-build made no package")
     first = found[0]
     summary = (
-        f"{Path(first['file']).name}: {first['bytes'] / 1e6:.1f} MB, {first['files']} files, {first['tests']} package tests passed, "
+        f"{Path(first['file']).name}: {first['bytes'] / 1e6:.2f} MB, {first['files']} files, "
+        f"{first['tests']} package tests passed, "
         f"built and tested in {first['seconds']:.0f} s ({time.monotonic() - start:.0f} s with solving)"
     )
     say(summary)
@@ -352,10 +378,13 @@ def run(arguments: argparse.Namespace) -> None:
 def build_in_place() -> Path:
     """Builds the native core into src/triton/_C and returns the Python of the test environment."""
     cc, cxx = prepare_machine()
-    python = make_venv(DEV / "venv", (*BUILD, *TEST, *TOOLS))
+    python = make_venv(DEV / "venv", (*BUILD, *test_extra(), *CHECKS, *TOOLS))
     tree = DEV / "build"
     site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"], check=True, capture_output=True, text=True
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.strip()
     env = environment(CC=cc, CXX=cxx, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}")
     # Another compiler or environment than the tree was configured with needs a new tree.
@@ -400,10 +429,16 @@ def test(arguments: argparse.Namespace) -> None:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="dev.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="dev.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, help_text, rest in (
-        ("run", "build the conda package, install it into a new environment, run the examples there", "options of examples/run_all.py"),
+        (
+            "run",
+            "build the conda package, install it into a new environment, run the examples there",
+            "options of examples/run_all.py",
+        ),
         ("test", "build in place and run the tests", "arguments of pytest in place of the whole suite"),
         ("build", "build the native core in place", None),
         ("package", "build and test the conda package", None),
@@ -411,7 +446,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     ):
         command = commands.add_parser(name, help=help_text, description=help_text)
         if name in ("run", "package", "channel"):
-            choices = "auto (default: a conda channel if one answers within 5 s, else local), local, or a channel's name or address"
+            choices = "auto (a conda channel if one answers within 5 s, else local), local, or a channel name or URL"
             command.add_argument("--channel", default="auto", help=choices)
         if rest:
             command.add_argument("rest", nargs=argparse.REMAINDER, help=rest)

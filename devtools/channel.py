@@ -2,10 +2,10 @@
 
 `python -m devtools.channel CHANNEL CACHE` writes CHANNEL/{linux-64,noarch}/*.conda with an index, from
 - the running CPython, its headers included;
-- PyPI wheels: cmake, ninja, the Python packages that the tests and examples use, and LLVM (`mlc-llvm-static`: static archives);
+- PyPI wheels: cmake, ninja, the Python packages that the tests and examples use, and LLVM (devtools/llvm.py);
 - the system's C++ compiler and its run-time libraries, wrapped by activation scripts.
-The packages have the names, metadata and run_exports of their conda-forge namesakes as far as our recipe can see them, so that the same recipe
-builds against either. They serve the machine they were made on and are not for distribution.
+The packages have the names, metadata and run_exports of their conda-forge namesakes as far as our recipe can see them,
+so that the same recipe builds against either. They serve the machine they were made on and are not for distribution.
 """
 
 from __future__ import annotations
@@ -17,22 +17,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from devtools import llvm
 from devtools.condapkg import Spec, write_index, write_package
 from devtools.interpreter import SHORT, SITE_PACKAGES, TAG, stage_python
 from devtools.wheels import stage_wheel
 
-LLVM_VERSION = "23.1.1"
-LLVM_WHEELS = (f"mlc-llvm-static=={LLVM_VERSION}.*", f"mlc-llvm-static-extra-targets=={LLVM_VERSION}.*")
 TOOL_WHEELS = ("cmake>=3.26", "ninja>=1.11")
-PYTHON_WHEELS = ("numpy>=1.23", "pip", "pytest", "scipy", "setuptools")
-# What the examples can use and do without: left out where there is no wheel for this Python.
-EXAMPLE_WHEELS = ("scikit-image",)
-VERSION = f"{platform.python_version()}"
+# scikit-image and nibabel: the image and the volume that the examples work on.
+PYTHON_WHEELS = ("numpy>=1.23", "pip", "pytest", "setuptools", "scikit-image", "nibabel")
+VERSION = platform.python_version()
 
 Stage = Callable[[Path], Spec]
 
@@ -47,7 +44,7 @@ def download(requirements: tuple[str, ...], folder: Path, *, deps: bool) -> list
     """Wheels for `requirements` (with their dependencies if `deps`) for this Python, through pip's configured index."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", str(folder), *requirements]
+    command = [sys.executable, "-m", "pip", "download", "-qq", "--only-binary=:all:", "-d", str(folder), *requirements]
     subprocess.run(command if deps else [*command, "--no-deps"], check=True)
     return sorted(folder.glob("*.whl"))
 
@@ -66,25 +63,14 @@ def _python(tree: Path) -> Spec:
     )
 
 
-def _unpack(wheel: Path, prefix: str, target: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        members = [info for info in archive.infolist() if info.filename.startswith(prefix) and not info.is_dir()]
-        for info in members:
-            path = target / info.filename.removeprefix(prefix)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(info) as source, path.open("wb") as sink:
-                shutil.copyfileobj(source, sink)
-            path.chmod((info.external_attr >> 16) & 0o777 or 0o644)
-
-
 def _version_of(wheel: Path) -> str:
     return wheel.name.split("-")[1]
 
 
 def _cmake(wheel: Path) -> Stage:
     def stage(tree: Path) -> Spec:
-        _unpack(wheel, "cmake/data/bin/", tree / "bin")
-        _unpack(wheel, "cmake/data/share/", tree / "share")
+        llvm.unpack(wheel, "cmake/data/bin/", tree / "bin")
+        llvm.unpack(wheel, "cmake/data/share/", tree / "share")
         for tool in (tree / "bin").iterdir():
             tool.chmod(0o755)
         return Spec(name="cmake", version=_version_of(wheel), license="BSD-3-Clause")
@@ -94,30 +80,17 @@ def _cmake(wheel: Path) -> Stage:
 
 def _ninja(wheel: Path) -> Stage:
     def stage(tree: Path) -> Spec:
-        _unpack(wheel, f"ninja-{_version_of(wheel)}.data/scripts/", tree / "bin")
+        llvm.unpack(wheel, f"ninja-{_version_of(wheel)}.data/scripts/", tree / "bin")
         (tree / "bin/ninja").chmod(0o755)
         return Spec(name="ninja", version=_version_of(wheel), license="Apache-2.0")
 
     return stage
 
 
-def _llvmdev(wheels: list[Path]) -> Stage:
-    def stage(tree: Path) -> Spec:
-        for wheel in wheels:
-            _unpack(wheel, "mlc_llvm_static/static/", tree)
-        return Spec(
-            name="llvmdev",
-            version=LLVM_VERSION,
-            build="static_0",
-            license="Apache-2.0 WITH LLVM-exception",
-            summary="LLVM as static archives, all targets",
-        )
-
-    return stage
-
-
 def _library(compiler: str, name: str) -> Path:
-    found = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+    found = subprocess.run(
+        [compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     if not Path(found).is_absolute():
         raise SystemExit(f"The compiler {compiler} does not know where {name} is.")
     return Path(found).resolve()
@@ -136,7 +109,9 @@ def _runtime_library(compiler: str, package: str, soname: str) -> Stage:
 
 
 def _gcc_version(compiler: str) -> str:
-    return subprocess.run([compiler, "-dumpfullversion", "-dumpversion"], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        [compiler, "-dumpfullversion", "-dumpversion"], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def _glibc_version() -> str:
@@ -205,15 +180,17 @@ def _meta(name: str, version: str, build: str = "0", **fields: object) -> Stage:
     return stage
 
 
-def _stages(cache: Path, cc: str, cxx: str) -> list[Stage]:
+def _llvm_sdk(cache: Path, scratch: Path) -> Path:
+    sdk = scratch / "llvm-sdk"
+    for wheel in download(llvm.WHEELS, cache / "llvm-wheels", deps=False):
+        llvm.unpack(wheel, "mlc_llvm_static/static/", sdk)
+    return sdk
+
+
+def _stages(cache: Path, scratch: Path, cc: str, cxx: str) -> list[Stage]:
     tools = download(TOOL_WHEELS, cache / "tool-wheels", deps=False)
-    llvm = download(LLVM_WHEELS, cache / "llvm-wheels", deps=False)
+    sdk = _llvm_sdk(cache, scratch)
     wheels = download(PYTHON_WHEELS, cache / "python-wheels", deps=True)
-    try:
-        wheels += download((*EXAMPLE_WHEELS, "numpy"), cache / "example-wheels", deps=True)
-    except subprocess.CalledProcessError:
-        print(f"no wheels of {', '.join(EXAMPLE_WHEELS)} for Python {SHORT}: left out", flush=True)
-    unique = {wheel.name.split("-")[0].lower(): wheel for wheel in reversed(wheels)}
     return [
         _python,
         _meta("python_abi", SHORT, f"0_{TAG}", constrains=(f"python {SHORT}.* *_cpython",)),
@@ -225,13 +202,14 @@ def _stages(cache: Path, cc: str, cxx: str) -> list[Stage]:
         ),
         _cmake(next(w for w in tools if w.name.startswith("cmake-"))),
         _ninja(next(w for w in tools if w.name.startswith("ninja-"))),
-        _llvmdev(llvm),
+        lambda tree: llvm.stage_libllvm(sdk, tree, cxx),
+        lambda tree: llvm.stage_llvmdev(sdk, tree),
         _runtime_library(cxx, "libgcc", "libgcc_s.so.1"),
         _runtime_library(cxx, "libstdcxx", "libstdc++.so.6"),
         _sysroot(cxx),
         _compiler("gcc", cc, cxx),
         _compiler("gxx", cc, cxx),
-        *(_wheel_stage(wheel) for wheel in unique.values()),
+        *(_wheel_stage(wheel) for wheel in wheels),
     ]
 
 
@@ -261,12 +239,13 @@ def make_channel(channel: Path, cache: Path, cc: str, cxx: str) -> None:
     shutil.rmtree(channel, ignore_errors=True)
     channel.mkdir(parents=True)
     specs: list[Spec] = []
-    for stage in _stages(cache, cc, cxx):
-        with _tree(channel) as tree:
-            spec = stage(tree)
-            package = write_package(spec, tree, channel)
-        specs.append(spec)
-        print(f"  {spec.subdir:9} {package.name} ({package.stat().st_size / 1e6:.1f} MB)", flush=True)
+    with _tree(channel) as scratch:
+        for stage in _stages(cache, scratch, cc, cxx):
+            with _tree(channel) as tree:
+                spec = stage(tree)
+                package = write_package(spec, tree, channel)
+            specs.append(spec)
+            print(f"  {spec.subdir:9} {package.name} ({package.stat().st_size / 1e6:.1f} MB)", flush=True)
     write_index(specs, channel)
     stamp.write_text(wanted)
 

@@ -1,7 +1,8 @@
 """Writes `.conda` packages from staged directories.
 
-Format: a zip (stored) of `metadata.json`, `pkg-NAME.tar.zst` (the files) and `info-NAME.tar.zst` (the metadata), as the conda package
-format version 2 describes it. Used only for the channel of build dependencies; our own package is built by rattler-build.
+Format: a zip (stored) of `metadata.json`, `pkg-NAME.tar.zst` (the files) and `info-NAME.tar.zst` (the metadata), as the
+conda package format version 2 describes it. Used only for the channel of build dependencies; our own package is built
+by rattler-build.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _path_entry(tree: Path, path: Path) -> dict[str, object]:
     }
 
 
-def _digest(stream: io.BufferedReader) -> "hashlib._Hash":
+def _digest(stream: io.BufferedReader) -> hashlib._Hash:
     digest = hashlib.sha256()
     while block := stream.read(1 << 20):
         digest.update(block)
@@ -176,8 +177,18 @@ def write_index(specs: list[Spec], channel: Path) -> None:
         for spec in specs:
             if spec.subdir == subdir:
                 content = (channel / subdir / spec.filename).read_bytes()
-                checks = {"sha256": hashlib.sha256(content).hexdigest(), "md5": hashlib.md5(content).hexdigest(), "size": len(content)}
+                checks = {
+                    "sha256": hashlib.sha256(content).hexdigest(),
+                    "md5": hashlib.md5(content).hexdigest(),
+                    "size": len(content),
+                }
                 packages[spec.filename] = {**spec.index(), **checks}
         (channel / subdir).mkdir(parents=True, exist_ok=True)
-        document = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages, "removed": [], "repodata_version": 1}
+        document = {
+            "info": {"subdir": subdir},
+            "packages": {},
+            "packages.conda": packages,
+            "removed": [],
+            "repodata_version": 1,
+        }
         (channel / subdir / "repodata.json").write_text(json.dumps(document, indent=1))

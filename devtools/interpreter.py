@@ -30,8 +30,8 @@ _LEFT_OUT = (
     "turtledemo",
 )
 
-# Debian's sysconfig.py installs into dist-packages unless the interpreter is in a virtual environment, and asks this question to find out.
-# A conda environment has site-packages, so the copy answers yes.
+# Debian's sysconfig.py installs into dist-packages unless the interpreter is in a virtual environment, and asks this
+# question to find out. A conda environment has site-packages, so the copy answers yes.
 _DEBIAN_QUESTION = 'sys.base_prefix != sys.prefix or hasattr(sys, "real_prefix")'
 
 
@@ -65,11 +65,13 @@ def _use_site_packages(stdlib: Path) -> None:
 def stage_python(tree: Path) -> None:
     """Copies interpreter, standard library and headers below `tree` so that `tree/bin/python` runs from anywhere.
 
-    Compiled modules go along: without them the first import writes some into whatever package is being built at that moment.
+    Compiled modules go along: without them the first import writes some into whatever package is being built then.
     """
     include = headers_dir()
     if include is None:
-        raise SystemExit(f"The C headers of Python {SHORT} are missing: install python3-dev (Debian) or its equivalent.")
+        raise SystemExit(
+            f"The C headers of Python {SHORT} are missing: install python3-dev (Debian) or its equivalent."
+        )
     stdlib = tree / "lib" / f"python{SHORT}"
     shutil.copytree(sysconfig.get_path("stdlib"), stdlib, ignore=shutil.ignore_patterns(*_LEFT_OUT))
     _use_site_packages(stdlib)

@@ -1,8 +1,7 @@
 """Builds our conda package with rattler-build, and makes environments with py-rattler.
 
-    python -m devtools.package build  ROOT CHANNEL OUTPUT [KEY=VALUE ...]   builds and tests recipe/recipe.yaml
-    python -m devtools.package env    PREFIX CHANNEL[,CHANNEL ...] SPEC ... makes a new environment
-    python -m devtools.package probe  NAME                                  prints the address that a channel name stands for
+python -m devtools.package build  ROOT CHANNEL OUTPUT [KEY=VALUE ...]   builds and tests recipe/recipe.yaml
+python -m devtools.package env    PREFIX CHANNEL[,CHANNEL ...] SPEC ... makes a new environment
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Log:
 
 
 def render(root: Path, overrides: dict[str, str], platform: str = PLATFORM) -> list[RenderedVariant]:
-    """Every variant of `root`/recipe/recipe.yaml for `platform`; `overrides` replace values of conda_build_config.yaml."""
+    """Every variant of recipe/recipe.yaml for `platform`; `overrides` replace values of conda_build_config.yaml."""
     target = PlatformConfig(target_platform=platform, build_platform=platform, host_platform=platform)
     # Not found by itself beside recipe/, and only this reader honours its `# [linux]` selectors.
     variants = VariantConfig.from_conda_build_config(root / "conda_build_config.yaml", JinjaConfig(platform=target))
@@ -97,15 +96,15 @@ def main() -> None:
     command, arguments = sys.argv[1], sys.argv[2:]
     if command == "build":
         overrides = dict(item.split("=", 1) for item in arguments[3:])
-        print("RESULT " + json.dumps(build(Path(arguments[0]), arguments[1], Path(arguments[2]), overrides)), flush=True)
+        print(
+            "RESULT " + json.dumps(build(Path(arguments[0]), arguments[1], Path(arguments[2]), overrides)), flush=True
+        )
     elif command == "env":
         try:
             packages = asyncio.run(make_environment(Path(arguments[0]), arguments[1].split(","), arguments[2:]))
         except SolverError as error:
             raise SystemExit(f"No environment satisfies {', '.join(arguments[2:])}: {error}") from None
         print("RESULT " + json.dumps(packages), flush=True)
-    elif command == "probe":
-        print(Channel(arguments[0]).base_url)
     else:
         raise SystemExit(f"unknown command {command}")
 
@@ -113,5 +112,5 @@ def main() -> None:
 if __name__ == "__main__":
     main()
     sys.stdout.flush()
-    # rattler's worker threads may still hold Python objects here, and CPython's orderly shutdown aborts on that now and then.
+    # rattler's worker threads may still hold Python objects here, and CPython's orderly shutdown then aborts at times.
     os._exit(0)

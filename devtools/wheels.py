@@ -1,10 +1,10 @@
-"""Turns PyPI wheels into conda packages: same name, version and dependencies, files where a conda environment has them."""
+"""Turns PyPI wheels into conda packages: same name, version and dependencies, files where conda has them."""
 
 from __future__ import annotations
 
 import configparser
-import email.parser
 import email.message
+import email.parser
 import re
 import shutil
 import zipfile
@@ -17,7 +17,8 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from devtools.condapkg import Spec
 from devtools.interpreter import SHORT, SITE_PACKAGES, TAG
 
-# A script's first line may not be longer than the kernel allows and must find the Python beside it wherever the environment lies.
+# A script's first line may not be longer than the kernel allows, and must find the Python beside it wherever the
+# environment lies.
 _LAUNCHER = """#!/bin/sh
 '''exec' "$(dirname "$(realpath "$0")")/python" "$0" "$@"
 ' '''
@@ -61,7 +62,13 @@ def _extract(wheel: Path, tree: Path, site: Path) -> None:
                 continue
             target = site / info.filename
             if data := re.match(r"[^/]+\.data/(purelib|platlib|scripts|data|headers)/(.+)", info.filename):
-                roots = {"purelib": site, "platlib": site, "scripts": tree / "bin", "data": tree, "headers": tree / "include"}
+                roots = {
+                    "purelib": site,
+                    "platlib": site,
+                    "scripts": tree / "bin",
+                    "data": tree,
+                    "headers": tree / "include",
+                }
                 target = roots[data[1]] / data[2]
             target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(info) as source, target.open("wb") as sink:
@@ -105,5 +112,7 @@ def stage_wheel(wheel: Path, tree: Path) -> Spec:
         noarch="python" if pure else None,
         license=str(metadata.get("License-Expression") or metadata.get("License") or "").split("\n")[0],
         summary=str(metadata.get("Summary") or ""),
-        entry_points=tuple(f"{command} = {entry.split('[')[0].strip()}" for command, entry in scripts.items()) if pure else (),
+        entry_points=tuple(f"{command} = {entry.split('[')[0].strip()}" for command, entry in scripts.items())
+        if pure
+        else (),
     )

@@ -1,0 +1,150 @@
+"""meta.yaml and recipe.yaml are two spellings of one recipe: rendered over every variant and compared."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT)]
+
+pytest.importorskip("jinja2")
+pytest.importorskip("yaml")
+rattler_build = pytest.importorskip("rattler_build", reason="py-rattler-build renders recipe.yaml")
+
+import render_meta  # noqa: E402
+import yaml  # noqa: E402
+
+import dev  # noqa: E402
+from devtools.package import render as render_recipe  # noqa: E402
+
+META, RECIPE, CONFIG = ROOT / "recipe/meta.yaml", ROOT / "recipe/recipe.yaml", ROOT / "conda_build_config.yaml"
+OVERRIDES = [{}, {"llvm_link": "static"}, {"llvm_version": "23", "c_stdlib_version": "2.36"}]
+
+
+def both(overrides: dict[str, str], platform: str = "linux-64") -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """(meta.yaml, recipe.yaml) rendered for every variant, in one order."""
+    metas = {
+        tuple(sorted(variant.items())): render_meta.render(META, variant, platform)
+        for variant in render_meta.variants(CONFIG, platform, overrides)
+    }
+    pairs = []
+    rendered = render_recipe(ROOT, overrides, platform)
+    assert len(rendered) == len(metas)
+    for variant in rendered:
+        used = {key: str(value) for key, value in variant.variant.items() if key != "target_platform"}
+        matching = [meta for key, meta in metas.items() if used.items() <= dict(key).items()]
+        assert len(matching) == 1, f"one variant of meta.yaml for {used}"
+        pairs.append((matching[0], variant.recipe.to_dict()))
+    return pairs
+
+
+@pytest.fixture(params=OVERRIDES, ids=lambda overrides: ",".join(f"{k}={v}" for k, v in overrides.items()) or "as is")
+def pairs(request: pytest.FixtureRequest) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    found = both(request.param)
+    assert found
+    return found
+
+
+def test_name_version_and_build(pairs):
+    for meta, recipe in pairs:
+        assert meta["package"] == recipe["package"]
+        assert meta["build"]["number"] == recipe["build"]["number"]
+        assert meta["build"]["string"] == re.sub(r"_h[0-9a-f]{7}_", "_hHASH_", recipe["build"]["string"])
+        assert meta["build"]["python_version_independent"] == recipe["build"]["python"]["version_independent"]
+        assert meta["build"]["error_overlinking"]
+        assert recipe["build"]["dynamic_linking"]["overlinking_behavior"] == "error"
+
+
+def test_version_is_the_package_version(pairs):
+    for meta, recipe in pairs:
+        assert meta["package"]["version"] == recipe["package"]["version"] == dev.project_version()
+
+
+def test_requirements(pairs):
+    for meta, recipe in pairs:
+        assert set(meta["requirements"]) == set(recipe["requirements"]) == {"build", "host", "run"}
+        for section, needs in meta["requirements"].items():
+            assert needs == recipe["requirements"][section], section
+
+
+def test_build_string_starts_with_the_backend(pairs):
+    backends = [recipe["build"]["string"].split("_")[0] for _, recipe in pairs]
+    assert backends == yaml.safe_load(CONFIG.read_text())["gpu_backend"]
+
+
+def test_sources(pairs):
+    for meta, recipe in pairs:
+        mine = [(source["path"], source.get("folder")) for source in meta["source"]]
+        assert mine == [(source["path"], source.get("target_directory")) for source in recipe["source"]]
+        for path, _ in mine:
+            assert (ROOT / "recipe" / path).exists(), path
+
+
+def test_build_script(pairs):
+    for _, recipe in pairs:
+        # conda-build takes build.sh beside meta.yaml by itself; rattler-build is told.
+        assert recipe["build"]["script"] == "build.sh"
+    assert (ROOT / "recipe/build.sh").is_file()
+
+
+def test_package_tests(pairs):
+    for meta, recipe in pairs:
+        python, commands = recipe["tests"]
+        assert meta["test"]["imports"] == python["python"]["imports"]
+        # recipe.yaml's `pip_check: true` is the default, which rendering leaves out.
+        assert python["python"].get("pip_check", True) is True
+        assert "pip check" in meta["test"]["commands"]
+        assert meta["test"]["files"] == commands["files"]["recipe"]
+        assert set(meta["test"]["requires"]) - {"pip"} == set(commands["requirements"]["run"])
+        script = commands["script"] if isinstance(commands["script"], list) else [commands["script"]]
+        assert [line for line in meta["test"]["commands"] if line != "pip check"] == script
+
+
+def test_about(pairs):
+    for meta, recipe in pairs:
+        about = dict(recipe["about"])
+        files = about.pop("license_file")
+        mine = dict(meta["about"])
+        assert [mine.pop("license_file")] == (files if isinstance(files, list) else [files])
+        assert {key: text.strip() for key, text in mine.items()} == {key: text.strip() for key, text in about.items()}
+
+
+def test_static_link_needs_no_shared_library():
+    ((meta, recipe),) = both({"llvm_link": "static"})
+    for document in (meta, recipe):
+        assert not [need for need in document["requirements"]["host"] if need.startswith("libllvm")]
+    ((meta, recipe),) = both({"llvm_version": "23"})
+    for document in (meta, recipe):
+        assert "libllvm23" in document["requirements"]["host"]
+
+
+def test_both_skip_the_same_platforms():
+    # rattler-build's Python API renders a skipped variant and does not say that it is one: compare the conditions.
+    conditions = yaml.safe_load(RECIPE.read_text())["build"]["skip"]
+    assert conditions == render_meta.skip_conditions(META) == ["not linux"]
+    for platform, skipped in (("linux-64", False), ("win-64", True), ("osx-arm64", True)):
+        assert all(render_meta.skipped(META, v, platform) is skipped for v in render_meta.variants(CONFIG, platform))
+
+
+@pytest.mark.parametrize("path", [META, RECIPE], ids=lambda path: path.name)
+def test_read_in_one_sitting_with_a_reason_for_each_selector(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 200
+    for number, line in enumerate(lines):
+        if re.search(r"\S.*#\s*\[", line) or line.strip().startswith(("- if:", "skip:")):
+            assert lines[number - 1].strip().startswith("#"), f"{path.name}:{number + 1} has no comment that says why"
+
+
+def test_every_variant_key_has_a_comment_or_a_selector():
+    text = CONFIG.read_text()
+    keys = re.findall(r"^(\w+):", text, re.M)
+    used = META.read_text() + (ROOT / "recipe/build.sh").read_text()
+    for key in keys:
+        implied = {"cxx_compiler": "compiler('cxx')", "c_stdlib": "stdlib('c')", "c_stdlib_version": "stdlib('c')"}
+        assert implied.get(key, key) in used, f"{key} is used by no recipe"
