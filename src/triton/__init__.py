@@ -1,0 +1,55 @@
+"""Kernels in Python: ``@triton.jit``, launched with ``kernel[grid](...)``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "3.9.0"
+
+if TYPE_CHECKING:
+    from .runtime.autotuner import Config, autotune, heuristics
+    from .runtime.jit import JITFunction, KernelInterface, constexpr_function, jit, reinterpret
+
+# Names and where they live. They are imported when first read, so that ``import triton`` stays quick.
+_NAMES = {
+    "AsyncCompileMode": "runtime._async_compile",
+    "CompilationError": "compiler.errors",
+    "Config": "runtime.autotuner",
+    "FutureKernel": "runtime._async_compile",
+    "InterpreterError": "runtime.errors",
+    "JITFunction": "runtime.jit",
+    "KernelInterface": "runtime.jit",
+    "MockTensor": "runtime.jit",
+    "OutOfResources": "runtime.errors",
+    "TensorWrapper": "runtime.jit",
+    "TritonError": "errors",
+    "aggregate": "language.core",
+    "autotune": "runtime.autotuner",
+    "cdiv": "_host",
+    "compile": "compiler.compiler",
+    "constexpr_function": "runtime.jit",
+    "heuristics": "runtime.autotuner",
+    "jit": "runtime.jit",
+    "must_use_result": "language.core",
+    "next_power_of_2": "_host",
+    "reinterpret": "runtime.jit",
+    "set_allocator": "runtime._allocation",
+}
+_MODULES = ("backends", "compiler", "errors", "knobs", "language", "runtime", "testing", "tools")
+
+__all__ = [*_NAMES, "language", "runtime", "testing", "tools"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES, *_MODULES})

@@ -1,0 +1,89 @@
+"""The back ends: one folder each, found when first asked for.
+
+``backends`` maps a name to its :class:`Backend`. A back end is a package ``triton.backends.<name>`` with a module
+``pipeline`` (one subclass of ``BaseBackend``) and a module ``driver`` (one subclass of ``DriverBase``). Others may be
+added by the entry-point group ``triton.backends``, unless ``TRITON_BACKENDS_IN_TREE=1``; theirs may be called
+``compiler``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+from .compiler import BaseBackend
+from .driver import DriverBase
+
+__all__ = ["Backend", "BaseBackend", "DriverBase", "backends"]
+
+
+class Backend:
+    """A back end's compiler and driver classes; their modules are imported when asked for."""
+
+    __slots__ = ("package", "_compiler", "_driver")
+
+    def __init__(
+        self,
+        compiler: type[BaseBackend] | None = None,
+        driver: type[DriverBase] | None = None,
+        *,
+        package: str = "",
+    ) -> None:
+        self.package = package
+        self._compiler = compiler
+        self._driver = driver
+
+    @property
+    def compiler(self) -> type[BaseBackend]:
+        if self._compiler is None:
+            name = "pipeline" if importlib.util.find_spec(f"{self.package}.pipeline") else "compiler"
+            self._compiler = _only_subclass(importlib.import_module(f"{self.package}.{name}"), BaseBackend)
+        return self._compiler
+
+    @property
+    def driver(self) -> type[DriverBase]:
+        if self._driver is None:
+            self._driver = _only_subclass(importlib.import_module(f"{self.package}.driver"), DriverBase)
+        return self._driver
+
+    def __repr__(self) -> str:
+        return f"Backend({self.package or self._compiler!r})"
+
+
+def _only_subclass(module: ModuleType, base: type[Any]) -> type[Any]:
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, base)
+        and value.__module__ == module.__name__
+        and not getattr(value, "__abstractmethods__", None)
+    ]
+    if len(found) != 1:
+        raise RuntimeError(
+            f"module {module.__name__} should define one subclass of {base.__name__}, it has {len(found)}"
+        )
+    return found[0]
+
+
+def _discover() -> dict[str, Backend]:
+    found = {
+        info.name: Backend(package=f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__) if info.ispkg
+    }
+    if os.environ.get("TRITON_BACKENDS_IN_TREE", "") != "1":
+        for entry in importlib.metadata.entry_points(group="triton.backends"):
+            found.setdefault(entry.name, Backend(package=entry.value))
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name == "backends":
+        found = _discover()
+        globals()["backends"] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

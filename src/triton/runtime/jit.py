@@ -1,0 +1,564 @@
+"""``@triton.jit`` and what it makes: a function that is compiled for its arguments at each launch.
+
+At import this module needs only the source capture of the front end, so that the language's own library, which is
+written with ``@jit``, can use it. The compiler registers itself with :func:`set_compiler` and is loaded at the first
+launch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import operator
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+from .. import knobs
+from ..frontend.source import (
+    BoundConstexprFunction,
+    ConstexprFunction,
+    JITCallable,
+    KernelParam,
+    constexpr_function,
+)
+from ..knobs import get_cache_invalidating_env_vars
+from ._async_compile import FutureKernel, active_mode
+from .arguments import mangle_type, native_specialize_impl, specialize_argument, type_canonicalisation_dict
+from .binding import (
+    Binder,
+    convert_to_tuple_if_list,
+    find_paths_if,
+    get_iterable_path,
+    is_namedtuple,
+    signature_of,
+)
+from .driver import driver
+from .errors import LaunchError
+from .tensors import MockTensor, TensorWrapper, reinterpret
+
+__all__ = [
+    "BoundConstexprFunction",
+    "ConstexprFunction",
+    "JITCallable",
+    "JITFunction",
+    "JitFunctionInfo",
+    "KernelInterface",
+    "KernelParam",
+    "MockTensor",
+    "TensorWrapper",
+    "compute_cache_key",
+    "constexpr_function",
+    "convert_to_tuple_if_list",
+    "find_paths_if",
+    "get_cache_invalidating_env_vars",
+    "get_full_name",
+    "get_iterable_path",
+    "is_namedtuple",
+    "jit",
+    "mangle_type",
+    "native_specialize_impl",
+    "reinterpret",
+    "serialize_specialization_data",
+    "specialize_argument",
+    "type_canonicalisation_dict",
+]
+
+T = TypeVar("T")
+TRITON_MODULE = "triton.language"
+GLUON_MODULE = "triton.experimental.gluon.language"
+
+
+class Compiler(Protocol):
+    """What the runtime asks of the compiler; ``compiler/compiler.py`` is it."""
+
+    CompiledKernel: Any
+    ASTSource: Any
+
+    def compile(self, src: Any, target: Any = None, options: Any = None) -> Any: ...
+    def make_backend(self, target: Any) -> Any: ...
+    def interpret(self, src: Any, options: Any, grid: tuple[int, int, int], values: list[Any]) -> None: ...
+
+
+_compiler: Compiler | None = None
+
+
+def set_compiler(compiler: Compiler) -> None:
+    """Called by the compiler's module when it is imported."""
+    global _compiler
+    _compiler = compiler
+
+
+def get_compiler() -> Compiler:
+    """The compiler, imported now if nobody did: importing it earlier would make ``import triton`` slow."""
+    if _compiler is None:
+        importlib.import_module("triton.compiler.compiler")
+    if _compiler is None:
+        raise RuntimeError("triton.compiler.compiler did not register itself")
+    return _compiler
+
+
+@dataclass
+class JitFunctionInfo:
+    """A kernel as hooks see it."""
+
+    module: ModuleType | str
+    name: str
+    jit_function: JITFunction[Any]
+
+
+class KernelInterface(Generic[T]):
+    """What can be launched with ``kernel[grid](...)``."""
+
+    run: Any
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Compile for these arguments without running. Element types may stand for tensors."""
+        return self.run(*map(MockTensor.wrap_dtype, args), grid=grid, warmup=True, **kwargs)
+
+    def __getitem__(self, grid: Any) -> T:
+        """``kernel[grid]``: a function that launches over ``grid``, a tuple of 1 to 3 sizes or a function of the bound
+        arguments that returns one."""
+        run = self.run
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            return run(*args, grid=grid, warmup=False, **kwargs)
+
+        return launch  # type: ignore[return-value]
+
+
+def get_full_name(fn: Any) -> str:
+    return f"{fn.__module__}.{fn.__qualname__}"
+
+
+def compute_cache_key(kernel_key_cache: dict[Any, str], specialization: Any, options: Any) -> str:
+    """The text that stands for a specialisation and options in hooks."""
+    key = (tuple(specialization), str(options))
+    text = kernel_key_cache.get(key)
+    if text is None:
+        text = kernel_key_cache[key] = str(specialization) + str(options)
+    return text
+
+
+def resolve_grid(grid: Any, names: list[str], values: list[Any], limits: tuple[int, int, int]) -> tuple[int, int, int]:
+    """A grid as three sizes. Raises LaunchError naming the dimension that is wrong."""
+    if callable(grid):
+        grid = grid(dict(zip(names, values, strict=True)))
+    if not isinstance(grid, (tuple, list)):
+        grid = (grid,)
+    if not 1 <= len(grid) <= 3:
+        raise LaunchError(f"a grid has 1 to 3 dimensions, got {len(grid)}: {tuple(grid)!r}")
+    sizes = [1, 1, 1]
+    for dim, size in enumerate(grid):
+        try:
+            sizes[dim] = operator.index(size)
+        except TypeError:
+            value = getattr(size, "value", size)
+            if type(value) is not int:
+                raise LaunchError(f"grid dimension {dim} should be an integer, got {size!r}") from None
+            sizes[dim] = value
+        if not 0 <= sizes[dim] <= limits[dim]:
+            raise LaunchError(f"grid dimension {dim} is {sizes[dim]}; it must lie between 0 and {limits[dim]}")
+    return sizes[0], sizes[1], sizes[2]
+
+
+@dataclass(slots=True)
+class _DeviceCache:
+    """What a kernel keeps per device. Unpacks like the tuple that PyTorch's exporter reads."""
+
+    kernels: dict[Any, Any]
+    keys: dict[Any, str]
+    target: Any
+    backend: Any
+    binder: Binder
+    driver: Any
+    option_names: frozenset[str]
+
+    def __getitem__(self, index: int) -> Any:
+        return (self.kernels, self.keys, self.target, self.backend, self.binder)[index]
+
+
+class JITFunction(JITCallable, KernelInterface[T]):
+    """A jitted Python function. Launch it with ``fn[grid](...)``; call it, without a grid, only from other kernels."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        version: Any = None,
+        do_not_specialize: Any = None,
+        do_not_specialize_on_alignment: Any = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+    ) -> None:
+        super().__init__(fn)
+        self.module = fn.__module__
+        self.version = version
+        self.do_not_specialize = list(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = list(do_not_specialize_on_alignment or ())
+        self._repr = repr
+        self.launch_metadata = launch_metadata
+        self._mark_params()
+        self.debug = debug
+        self.noinline = bool(noinline)
+        self.arg_names = [p.name for p in self.params]
+        self.constexprs = [p.num for p in self.params if p.is_constexpr]
+        self.pre_run_hooks: list[Callable[..., Any]] = []
+        self.kernel = None
+        self._init_runtime_state()
+
+    def _mark_params(self) -> None:
+        names = {p.name for p in self.params} | {p.num for p in self.params}
+        for chosen in (*self.do_not_specialize, *self.do_not_specialize_on_alignment):
+            if chosen not in names:
+                raise ValueError(f"{self.__name__} has no parameter {chosen!r} to leave unspecialised")
+        for param in self.params:
+            param.do_not_specialize = param.num in self.do_not_specialize or param.name in self.do_not_specialize
+            param.do_not_specialize_on_alignment = (
+                param.num in self.do_not_specialize_on_alignment or param.name in self.do_not_specialize_on_alignment
+            )
+
+    def _init_runtime_state(self) -> None:
+        self.device_caches: dict[int, _DeviceCache] = {}
+        self._lock = threading.Lock()
+        self._hash_lock: Any = None  # PyTorch saves, clears and restores it around pickling
+        self._in_flight: dict[Any, threading.Event] = {}
+
+    # Compiled kernels, locks and hooks belong to the process, so they do not travel.
+    def __getstate__(self) -> dict[str, Any]:
+        dropped = ("device_caches", "_lock", "_in_flight")
+        return {name: value for name, value in self.__dict__.items() if name not in dropped}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._init_runtime_state()
+
+    def repr(self, specialization: Any) -> str:
+        """The name of the compiled kernel."""
+        return str(self.__name__) if self._repr is None else self._repr(specialization)
+
+    def is_gluon(self) -> bool:
+        return False
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Call ``hook(*args, **kwargs)`` before every launch."""
+        self.pre_run_hooks.append(hook)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"{self.__name__} is a kernel: launch it with {self.__name__}[grid](...), or call it from another kernel"
+        )
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.module}:{self.__qualname__})"
+
+    # ---- launching --------------------------------------------------------------------------------------------------
+
+    def create_binder(self) -> tuple[dict[Any, Any], dict[Any, str], Any, Any, Binder]:
+        """Kernel cache, key cache, target, back end and binder for the current device."""
+        cache = self._make_cache(driver.active)
+        return cache.kernels, cache.keys, cache.target, cache.backend, cache.binder
+
+    def _make_cache(self, active: Any) -> _DeviceCache:
+        compiler = get_compiler()
+        self.CompiledKernel = compiler.CompiledKernel
+        self.compile = compiler.compile
+        self.ASTSource = compiler.ASTSource
+        target = active.get_current_target()
+        backend = compiler.make_backend(target)
+        names = frozenset(vars(backend.parse_options({})))
+        return _DeviceCache({}, {}, target, backend, Binder(self.__name__, self.params), active, names)
+
+    def _cache_for(self, active: Any, device: int) -> _DeviceCache:
+        cache = self.device_caches.get(device)
+        if cache is None or cache.driver is not active:
+            cache = self.device_caches[device] = self._make_cache(active)
+        return cache
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Bind, compile if needed and, unless ``warmup``, launch. Returns the compiled kernel."""
+        if knobs.runtime.interpret:
+            return self._interpret(args, kwargs, grid, warmup)
+        active = driver.active
+        device = active.get_current_device()
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        cache = self._cache_for(active, device)
+        values, options = cache.binder.bind(args, kwargs)
+        if self.debug or knobs.runtime.debug:
+            options = {**options, "debug": True}
+        specialization = cache.binder.specialize(values)
+        key = (specialization, tuple(options.items())) if options else (specialization, ())
+        kernel = cache.kernels.get(key)
+        if kernel is None:
+            kernel = self._compile_once(cache, key, values, options, device, warmup)
+            if kernel is None:  # a hook declined
+                return None
+        if warmup:
+            return kernel
+        sizes = resolve_grid(grid, cache.binder.names, values, active.max_grid)
+        if 0 in sizes:
+            return kernel
+        if isinstance(kernel, FutureKernel):
+            kernel = kernel.result()
+        self._launch(kernel, sizes, active.get_current_stream(device), values)
+        return kernel
+
+    def _launch(self, kernel: Any, sizes: tuple[int, int, int], stream: int, values: list[Any]) -> None:
+        enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+        metadata = kernel.launch_metadata(sizes, stream, *values) if enter or leave else None
+        kernel.run(
+            *sizes, stream, kernel.function, kernel.packed_metadata, metadata, enter or None, leave or None, *values
+        )
+
+    def _interpret(self, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool) -> None:
+        """Run through the reference interpreter; options that only tune code are accepted and ignored."""
+        compiler = get_compiler()
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        binder = Binder(self.__name__, self.params)
+        values, options = binder.bind(args, kwargs)
+        signature, constexprs, attrs = signature_of(self.params, values, binder.specialize(values))
+        source = compiler.ASTSource(self, signature, constexprs, attrs)
+        sizes = resolve_grid(grid, binder.names, values, (2**31 - 1,) * 3)
+        if not warmup and 0 not in sizes:
+            compiler.interpret(source, options, sizes, values)
+
+    # ---- compiling --------------------------------------------------------------------------------------------------
+
+    def _compile_once(
+        self, cache: _DeviceCache, key: Any, values: list[Any], options: dict[str, Any], device: int, warmup: bool
+    ) -> Any:
+        """Compile one specialisation; threads that need the same one wait for the first."""
+        while True:
+            with self._lock:
+                kernel = cache.kernels.get(key)
+                if kernel is not None:
+                    return kernel
+                waiting = self._in_flight.get(key)
+                if waiting is None:
+                    done = self._in_flight[key] = threading.Event()
+                    break
+            waiting.wait()
+        try:
+            kernel = self._do_compile(cache, key, values, options, device, warmup)
+            if kernel is not None:
+                cache.kernels[key] = kernel
+            return kernel
+        finally:
+            with self._lock:
+                del self._in_flight[key]
+            done.set()
+
+    def _do_compile(
+        self, cache: _DeviceCache, key: Any, values: list[Any], options: dict[str, Any], device: int, warmup: bool
+    ) -> Any:
+        for name in options:
+            if name not in cache.option_names:
+                raise TypeError(cache.binder.unknown(name, cache.option_names))
+        parsed = cache.backend.parse_options(dict(options))
+        signature, constexprs, attrs = signature_of(self.params, values, key[0])
+        text = compute_cache_key(cache.keys, key[0], options)
+        hooks = _HookCall(self, text, signature, device, constexprs, parsed, attrs, warmup, cache.target)
+        if hooks.call(knobs.runtime.jit_cache_hook, False):
+            return None
+        source = self.ASTSource(self, signature, constexprs, attrs)
+        mode = active_mode.get()
+        if mode is None:
+            kernel = self.compile(source, target=cache.target, options=parsed.__dict__)
+            hooks.call(knobs.runtime.jit_post_compile_hook, True)
+            return kernel
+
+        def finish(kernel: Any) -> None:
+            cache.kernels[key] = kernel
+            hooks.call(knobs.runtime.jit_post_compile_hook, True)
+
+        return mode.submit(
+            f"{self.cache_key}-{text}",
+            lambda: self.compile(source, target=cache.target, options=parsed.__dict__),
+            finish,
+            lambda: cache.kernels.pop(key, None),
+        )
+
+    def preload(self, specialization_data: str) -> Any:
+        """Compile from the text that hooks get as ``specialization_data``, as a launch with those arguments would."""
+        data = json.loads(specialization_data)
+        if data["name"] != self.__name__:
+            raise RuntimeError(f"specialization data is for {data['name']!r}, this kernel is {self.__name__!r}")
+        device = driver.active.get_current_device()
+        cache = self._cache_for(driver.active, device)
+        constexprs = {
+            tuple(p): _from_json(v) for p, v in zip(data["constant_keys"], data["constant_vals"], strict=True)
+        }
+        attrs = {tuple(p): [tuple(a) for a in v] for p, v in zip(data["attrs_keys"], data["attrs_vals"], strict=True)}
+        signature = {name: _tuples(kind) for name, kind in data["signature"].items()}
+        options = {name: _tuples(value) for name, value in data["options"].items()}
+        kernel = self.compile(self.ASTSource(self, signature, constexprs, attrs), target=cache.target, options=options)
+        cache.kernels[data["key"]] = kernel
+        return kernel
+
+
+@dataclass(slots=True)
+class _HookCall:
+    """The arguments of the compile hooks."""
+
+    fn: JITFunction[Any]
+    key: str
+    signature: dict[str, Any]
+    device: int
+    constants: dict[Any, Any]
+    options: Any
+    attrs: dict[Any, Any]
+    is_warmup: bool
+    target: Any
+
+    def call(self, hook: Any, already_compiled: bool) -> bool:
+        if hook is None:
+            return False
+        fn, options = self.fn, self.options
+        shown = ", ".join(f"{name}: {kind}" for name, kind in self.signature.items())
+        tuning = ", ".join(f"{n}={getattr(options, n, None)}" for n in ("num_warps", "num_ctas", "num_stages"))
+        info: dict[str, Any] = {
+            name: getattr(options, name, None)
+            for name in (
+                "num_warps",
+                "num_ctas",
+                "num_stages",
+                "enable_fp_fusion",
+                "launch_cooperative_grid",
+                "extern_libs",
+            )
+        }
+        info |= {
+            "key": self.key,
+            "signature": self.signature,
+            "device": self.device,
+            "constants": self.constants,
+            "configs": [self.attrs],
+            "is_warmup": self.is_warmup,
+            "specialization_data": serialize_specialization_data(
+                fn.__name__, self.signature, self.constants, self.attrs, options, self.key, self.target
+            ),
+        }
+        declined = hook(
+            key=self.key,
+            repr=f"{fn.__name__}[{tuning}]({shown})",
+            fn=JitFunctionInfo(fn.module, fn.__name__, fn),
+            compile=info,
+            is_manual_warmup=self.is_warmup,
+            already_compiled=already_compiled,
+        )
+        return bool(declined)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, JITCallable):
+        return {"jit_function": f"{get_full_name(value.fn)}:{value.cache_key}"}
+    if type(value).__name__ == "constexpr":
+        return {"constexpr": _to_json(value.value)}
+    if type(value).__name__ == "dtype":
+        return {"dtype": str(value)}
+    if isinstance(value, tuple):
+        return {"tuple": [_to_json(item) for item in value]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return {"repr": repr(value)}
+
+
+def _from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "tuple":
+        return tuple(_from_json(item) for item in inner)
+    if kind == "constexpr":
+        return _from_json(inner)
+    if kind == "dtype":
+        language = importlib.import_module("triton.language")
+        return language.dtype(inner)
+    raise RuntimeError(f"specialization data holds a value that cannot be made again: {inner}")
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def serialize_specialization_data(
+    name: str, signature: Any, constants: Any, attrs: Any, options: Any, key: Any, target: Any = None
+) -> str:
+    """The text that ``JITFunction.preload`` reads."""
+    return json.dumps(
+        {
+            "name": name,
+            "signature": signature,
+            "constant_keys": list(constants),
+            "constant_vals": [_to_json(value) for value in constants.values()],
+            "attrs_keys": list(attrs),
+            "attrs_vals": list(attrs.values()),
+            "options": {n: v for n, v in vars(options).items()},
+            "key": key,
+            "target": vars(target) if target is not None else None,
+        },
+        default=str,
+    )
+
+
+@overload
+def jit(fn: Callable[..., T]) -> JITFunction[T]: ...
+
+
+@overload
+def jit(
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Any = None,
+    do_not_specialize_on_alignment: Any = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[Callable[..., T]], JITFunction[T]]: ...
+
+
+def jit(
+    fn: Any = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Any = None,
+    do_not_specialize_on_alignment: Any = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
+    """Make a kernel, or a function that kernels call, of a Python function.
+
+    Arguments of a launch that have ``data_ptr()``, an array interface or DLPack become pointers. The function may use
+    Python's basic types, the names of ``triton`` and ``triton.language``, its arguments and other jitted functions.
+
+    :param do_not_specialize: names or positions of arguments whose value never selects another compiled version.
+    :param do_not_specialize_on_alignment: likewise, for whether they are multiples of 16.
+    :param debug: keep device asserts and checks.
+    :param noinline: keep calls of this function as calls.
+    :param repr: gives the compiled kernel's name from its specialisation.
+    :param launch_metadata: called with (grid, kernel, arguments) for the launch hooks.
+    """
+
+    def decorate(function: Any) -> Any:
+        if not callable(function):
+            raise TypeError(f"@triton.jit expects a function, got {type(function).__name__}")
+        return JITFunction(
+            function,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    return decorate if fn is None else decorate(fn)
