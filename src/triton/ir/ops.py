@@ -301,6 +301,16 @@ _op("desc_store", "Writes one box at the given element offsets; outside the tens
     infer=_desc_store_rule, effects=("read", "write"),
     example="(%d: desc<8x16xf32>, %x: 8x16xf32, %i: i32) => desc_store %d, %x, %i, %i")
 
+def _check_convert(op: Op) -> None:
+    source, result = op.operands[0].type, op.results[0].type
+    fits = shape_of(source) == shape_of(result) and element_of(source) == element_of(result)
+    _check(fits, f"convert_layout keeps shape and elements; got {source} to {result}")
+
+
+_group = "Layouts"
+_op("convert_layout", "The same tile, held in another layout.", Operand("value", t.TENSOR), check=_check_convert,
+    stages=("layout",), example="(%x: 4x8xf32 #L0) => %r = convert_layout %x : 4x8xf32 #L1")
+
 # Matrix product, reduction, scan ------------------------------------------------------------------------------------
 _group = "Matrix product, reduction, scan"
 
