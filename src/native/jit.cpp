@@ -9,6 +9,7 @@
 
 #include "compile.h"
 #include "errors.h"
+#include "pool.h"
 #include "runtime_symbols.h"
 
 namespace triton {
@@ -198,6 +199,7 @@ uint64_t JitCode::address(const std::string& name, std::string* error) {
 }
 
 JitCode::~JitCode() {
+  forget_costs();
   if (session_->broken) return;
   std::lock_guard<std::mutex> lock(session_->mutex);
   session_->release(static_cast<LLVMOrcJITDylibRef>(dylib_));

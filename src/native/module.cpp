@@ -266,6 +266,14 @@ PyObject* raise_launch(LaunchStatus status, const std::string& error) {
   }
 }
 
+// Runs the launch, without the GIL unless it is known to be short.
+LaunchStatus launch_from_python(LaunchRequest& request, std::string* error) {
+  std::optional<WithoutGil> released;
+  request.before_long_work = [](void* raw) { static_cast<std::optional<WithoutGil>*>(raw)->emplace(); };
+  request.before_long_work_arg = &released;
+  return launch(request, error);
+}
+
 constexpr Py_ssize_t kLaunchArguments = 5;
 const char* const kLaunchNames[kLaunchArguments] = {"fn", "args", "grid", "scratch", "threads"};
 
@@ -332,11 +340,7 @@ PyObject* py_cpu_launch(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
   if (!grid_total(grid, &request.total, &error)) return raise(PyExc_ValueError, error);
   if (request.total == 0) Py_RETURN_NONE;
   for (int i = 0; i < 3; ++i) request.grid[i] = static_cast<int32_t>(grid[i]);
-  LaunchStatus status;
-  {
-    WithoutGil released;
-    status = launch(request, &error);
-  }
+  LaunchStatus status = launch_from_python(request, &error);
   if (status != LaunchStatus::ok) return raise_launch(status, error);
   Py_RETURN_NONE;
 }

@@ -263,24 +263,28 @@ void run_shared(Job& job, Seat& seat, unsigned threads) {
   if (helpers) pool().withdraw(job);
 }
 
-// Runs on this thread while that stays cheap; true when everything has run.
-bool run_inline(Job& job, Seat& seat) {
-  const uint64_t total = job.request.total;
-  const uint64_t step = std::max<uint64_t>(1, total / 8);
+// Runs [begin, end) on this thread, in steps, until it is done or has taken longer than expected.
+void run_steps(void* raw) {
+  auto* self = static_cast<Participant*>(raw);
+  const LaunchRequest& request = self->job->request;
+  const uint64_t step = std::max<uint64_t>(1, request.total / 8);
   const uint64_t start = platform::now_ns();
   uint64_t elapsed = 0;
-  for (uint64_t begin = 0; begin < total && !job.failed; begin += step) {
-    if (elapsed > kInlineOverrunNs) {
-      job.next.store(begin, std::memory_order_relaxed);
-      return false;
-    }
-    seat.participant.begin = begin;
-    seat.participant.end = std::min(begin + step, total);
-    seat.run(run_range);
+  while (self->programs < request.total && elapsed < kInlineOverrunNs) {
+    uint64_t end = std::min(self->programs + step, request.total);
+    request.function(request.args, static_cast<int64_t>(self->programs), static_cast<int64_t>(end), &self->context);
+    self->programs = end;
     elapsed = platform::now_ns() - start;
   }
-  costs.record(job.request.function, elapsed, seat.participant.programs);
-  return true;
+  costs.record(request.function, elapsed, self->programs);
+}
+
+void run_alone(Job& job, Seat& seat) {
+  seat.participant.begin = seat.participant.programs;
+  seat.participant.end = job.request.total;
+  uint64_t start = platform::now_ns();
+  seat.run(run_range);
+  costs.record(job.request.function, platform::now_ns() - start, seat.participant.end - seat.participant.begin);
 }
 
 }  // namespace
@@ -292,14 +296,17 @@ LaunchStatus launch(const LaunchRequest& request, std::string* error) {
   if (request.threads) threads = std::min(threads, request.threads);
   {
     Seat seat(job, 0);
-    if (request.total == 1 || threads <= 1) {
-      seat.participant.begin = 0;
-      seat.participant.end = request.total;
-      seat.run(run_range);
-    } else {
-      float estimate = costs.estimate(request.function);
-      bool tiny = estimate >= 0 && estimate * static_cast<float>(request.total) < static_cast<float>(kInlineNs);
-      if (!tiny || !run_inline(job, seat)) run_shared(job, seat, threads);
+    float estimate = costs.estimate(request.function);
+    bool tiny = estimate >= 0 && estimate * static_cast<float>(request.total) < static_cast<float>(kInlineNs);
+    if (tiny) seat.run(run_steps);
+    uint64_t done = seat.participant.programs;
+    if (done < request.total && !job.failed) {
+      if (request.before_long_work) request.before_long_work(request.before_long_work_arg);
+      job.next.store(done, std::memory_order_relaxed);
+      if (request.total - done == 1 || threads <= 1)
+        run_alone(job, seat);
+      else
+        run_shared(job, seat, threads);
     }
   }
   if (job.status != LaunchStatus::ok) *error = std::move(job.message);
@@ -328,6 +335,10 @@ bool grid_total(const int64_t grid[3], uint64_t* total, std::string* error) {
 void fail_assertion(LaunchContext* context, const char* message, size_t length) {
   static_cast<Participant*>(context->host)->job->fail(LaunchStatus::assertion, std::string(message, length));
   platform::escape();
+}
+
+void forget_costs() {
+  for (CostTable::Entry& entry : costs.entries) entry.function.store(nullptr, std::memory_order_relaxed);
 }
 
 void set_num_threads(unsigned count) { pool().threads.store(std::clamp(count, 1u, kMaxThreads), std::memory_order_relaxed); }

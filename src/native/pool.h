@@ -27,6 +27,10 @@ struct LaunchRequest {
   uint64_t total;        // product of grid, at least 1
   size_t scratch_bytes;  // per thread
   unsigned threads;      // at most this many; 0: all
+  // Called once, on the caller's thread, before work that is not known to be short (module.cpp gives up the GIL there: giving it
+  // up for a microsecond may cost milliseconds when another thread wants it).
+  void (*before_long_work)(void*);
+  void* before_long_work_arg;
 };
 
 // Runs the whole grid. On failure the first failure's message is in *error and the rest of the grid may not have run.
@@ -37,6 +41,9 @@ bool grid_total(const int64_t grid[3], uint64_t* total, std::string* error);
 
 // Called from generated code: ends the launch of `context` with this message.
 [[noreturn]] void fail_assertion(LaunchContext* context, const char* message, size_t length);
+
+// Drops what is known about kernels' costs: code was freed, and its addresses may be given to other kernels.
+void forget_costs();
 
 void set_num_threads(unsigned count);
 unsigned get_num_threads();
