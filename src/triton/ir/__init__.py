@@ -2,6 +2,7 @@
 
 from .builder import Builder
 from .core import Block, Function, Location, Module, Op, Value
+from .equal import equal
 from .ops import OPS, has_effect, is_pure
 from .parser import parse_module, parse_type
 from .printer import print_function, print_module, print_op
@@ -10,5 +11,5 @@ from .verifier import verify
 
 __all__ = [
     "OPS", "Block", "Builder", "Function", "IRError", "Location", "Module", "Op", "Value",
-    "has_effect", "is_pure", "parse_module", "parse_type", "print_function", "print_module", "print_op", "verify",
+    "equal", "has_effect", "is_pure", "parse_module", "parse_type", "print_function", "print_module", "print_op", "verify",
 ]

@@ -57,6 +57,7 @@ _group = "Constants and shapes"
 
 def _check_constant(op: Op) -> None:
     element, value = element_of(op.results[0].type), op.attrs["value"]
+    _check(not isinstance(op.results[0].type, DescriptorType), "a descriptor cannot be a constant")
     if isinstance(element, PointerType):
         _check(value == 0 and not isinstance(value, bool), f"a pointer constant must be 0, got {value!r}")
     elif element.is_float:
@@ -109,24 +110,24 @@ def _check_histogram(op: Op) -> None:
 
 
 _op("constant", "A known number; as a tensor, the same number everywhere. Pointers: 0 is null.",
-    attrs={"value": Attr("number")}, check=_check_constant, example="() => %r = constant {value = 1.5} : 4xf32")
+    attrs={"value": Attr("number")}, check=_check_constant, results=1, example="() => %r = constant {value = 1.5} : 4xf32")
 _op("arange", "start, start + 1, ..., end - 1.", attrs={"start": Attr("int"), "end": Attr("int")}, infer=_arange_type,
     example="() => %r = arange {start = 0, end = 12} : 12xi32")
-_op("splat", "A tensor that holds one scalar everywhere.", Operand("value", t.SCALAR), check=_check_splat,
+_op("splat", "A tensor that holds one scalar everywhere.", Operand("value", t.SCALAR), check=_check_splat, results=1,
     example="(%x: f32) => %r = splat %x : 4x8xf32")
 _op("broadcast", "Axes of size 1 are repeated to the result's sizes; the rank stays.", Operand("value", t.TENSOR),
-    check=_check_broadcast, example="(%x: 4x1xf32) => %r = broadcast %x : 4x8xf32")
-_op("expand_dims", "Puts in an axis of size 1.", Operand("value"), attrs={"axis": Attr("int")}, infer=t.expand_rule,
+    check=_check_broadcast, results=1, example="(%x: 4x1xf32) => %r = broadcast %x : 4x8xf32")
+_op("expand_dims", "Puts in an axis of size 1.", Operand("value", t.DATA), attrs={"axis": Attr("int")}, infer=t.expand_rule,
     example="(%x: 4xf32) => %r = expand_dims %x {axis = 1} : 4x1xf32")
 _op("reshape", "The same elements, in row-major order, in another shape. With `reorder` any order will do.",
-    Operand("value"), attrs={"reorder": Attr("bool", False)}, check=_check_reshape,
+    Operand("value", t.DATA), attrs={"reorder": Attr("bool", False)}, check=_check_reshape, results=1,
     example="(%x: 4x6xf32) => %r = reshape %x : 3x8xf32")
 _op("permute", "Axis i of the result is axis order[i] of the operand.", Operand("value", t.TENSOR),
     attrs={"order": Attr("ints")}, infer=t.permute_rule,
     example="(%x: 4x6xf32) => %r = permute %x {order = [1, 0]} : 6x4xf32")
 _op("flip", "Reverses one axis.", Operand("value", t.TENSOR), attrs={"axis": Attr("int")}, infer=t.like(0),
     check=_check_axis, example="(%x: 4x6xf32) => %r = flip %x {axis = 1} : 4x6xf32")
-_op("join", "Two tensors side by side along a new last axis.", Operand("first"), Operand("second"), infer=t.join_rule,
+_op("join", "Two tensors side by side along a new last axis.", Operand("first", t.DATA), Operand("second", t.DATA), infer=t.join_rule,
     example="(%x: 4xf32, %y: 4xf32) => %r = join %x, %y : 4x2xf32")
 _op("split", "The two halves of a last axis of size 2; undoes join.", Operand("value", t.TENSOR), infer=t.split_rule,
     example="(%x: 4x2xf32) => %a, %b = split %x : 4xf32, 4xf32")
@@ -140,7 +141,7 @@ _op("sort", "Sorts along an axis; NaN counts as larger than every number.", Oper
     attrs={"axis": Attr("int"), "descending": Attr("bool", False)}, infer=t.like(0), check=_check_axis,
     example="(%x: 4x8xf32) => %r = sort %x {axis = 1, descending = true} : 4x8xf32")
 _op("histogram", "How many of the elements (where the mask holds) equal 0, 1, ..., bins - 1; others are not counted.",
-    Operand("value", t.INT), Operand("mask", t.BOOL, "optional"), attrs={"bins": Attr("int")}, check=_check_histogram,
+    Operand("value", t.INT), Operand("mask", t.BOOL, "optional"), attrs={"bins": Attr("int")}, check=_check_histogram, results=1,
     example="(%x: 64xi32) => %r = histogram %x {bins = 16} : 16xi32")
 
 # Arithmetic ---------------------------------------------------------------------------------------------------------
@@ -173,14 +174,14 @@ _binary("min", "The smaller one. A NaN loses against a number unless propagate_n
         commutative=True)
 _binary("max", "The larger one. A NaN loses against a number unless propagate_nan.", t.NUM, "f32", attrs=_NAN,
         commutative=True)
-_binary("cmp", "Comparison to i1; with a NaN only ne is true.", t.ANY, "f32", infer=t.boolean_like,
+_binary("cmp", "Comparison to i1; with a NaN only ne is true.", t.DATA, "f32", infer=t.boolean_like,
         attrs={"pred": Attr("str", choices=("eq", "ne", "lt", "le", "gt", "ge"))})
 _op("neg", "Sign change; integers wrap.", Operand("value", t.NUM), infer=t.like(0), elementwise=True,
     example="(%x: f32) => %r = neg %x : f32")
 _op("fma", "a * b + c with one rounding.", Operand("a", t.FLOAT), Operand("b", t.FLOAT), Operand("c", t.FLOAT),
     infer=t.all_same, elementwise=True, example="(%x: 4xf32) => %r = fma %x, %x, %x : 4xf32")
 _op("select", "`yes` where the condition holds, else `no`. The condition may be a scalar.", Operand("condition", t.BOOL),
-    Operand("yes"), Operand("no"), infer=t.select_rule, elementwise=True,
+    Operand("yes", t.DATA), Operand("no", t.DATA), infer=t.select_rule, elementwise=True,
     example="(%c: 4xi1, %x: 4xf32) => %r = select %c, %x, %x : 4xf32")
 
 
@@ -199,10 +200,10 @@ def _check_bitcast(op: Op) -> None:
 
 _op("cast", "Value conversion. To float: nearest-even, or toward zero with rtz. Float to integer truncates; integers keep "
     "the low bits; to i1 asks != 0.", Operand("value", t.NUM),
-    attrs={"rounding": Attr("str", "rtne", choices=("rtne", "rtz"))}, check=_check_cast, elementwise=True,
+    attrs={"rounding": Attr("str", "rtne", choices=("rtne", "rtz"))}, check=_check_cast, results=1, elementwise=True,
     example='(%x: 4xf32) => %r = cast %x {rounding = "rtz"} : 4xf16')
-_op("bitcast", "The same bits as another type of the same width; pointers count as 64 bits.", Operand("value"),
-    check=_check_bitcast, elementwise=True, example="(%x: 4xf32) => %r = bitcast %x : 4xu32")
+_op("bitcast", "The same bits as another type of the same width; pointers count as 64 bits.", Operand("value", t.DATA),
+    check=_check_bitcast, results=1, elementwise=True, example="(%x: 4xf32) => %r = bitcast %x : 4xu32")
 
 # Mathematical functions ---------------------------------------------------------------------------------------------
 _group = "Mathematical functions"
@@ -228,11 +229,11 @@ def _check_elementwise_call(op: Op) -> None:
 
 _op("libm", "A function of the mathematical library by its C name without suffix (tanh, pow, atan2, ...); also isnan, isinf, "
     "signbit, which give i32.", Operand("values", t.NUM, "many"), attrs={"function": Attr("str")},
-    check=_check_elementwise_call, elementwise=True,
+    check=_check_elementwise_call, results=1, elementwise=True,
     example='(%x: 4xf32, %y: 4xf32) => %r = libm %x, %y {function = "pow"} : 4xf32')
 _op("extern", "A function of a bitcode library, applied to each element.", Operand("values", t.ANY, "many"),
     attrs={"symbol": Attr("str"), "library": Attr("str", ""), "path": Attr("str", ""), "pure": Attr("bool", True)},
-    check=_check_elementwise_call, elementwise=True, effects=("read", "write"),
+    check=_check_elementwise_call, results=1, elementwise=True, effects=("read", "write"),
     example='(%x: 4xf32) => %r = extern %x {symbol = "__nv_tanhf", library = "libdevice"} : 4xf32')
 _op("inline_asm", "Target assembly, applied to `pack` elements at a time.", Operand("values", t.ANY, "many"),
     attrs={"text": Attr("str"), "constraints": Attr("str"), "pack": Attr("int", 1), "pure": Attr("bool", True)},
@@ -289,7 +290,7 @@ def _desc_store_rule(types: Any, attrs: dict[str, Any]) -> list[Any]:
 
 _op("make_desc", "Descriptor of a global tensor: base, sizes, strides (in elements).", Operand("base", t.PTR),
     Operand("sizes_and_strides", t.SCALAR_INT, "many"),
-    attrs={"padding": Attr("str", "zero", choices=("zero", "nan"))}, check=_check_make_desc,
+    attrs={"padding": Attr("str", "zero", choices=("zero", "nan"))}, check=_check_make_desc, results=1,
     example="(%p: ptr<f32>, %n: i32, %s: i64) => %r = make_desc %p, %n, %n, %s, %s : desc<8x16xf32>")
 _op("desc_load", "Reads one box at the given element offsets; outside the tensor gives the padding.",
     Operand("descriptor", t.DESC), Operand("offsets", t.SCALAR_INT, "many"), attrs=_CACHE, infer=_block_of,
@@ -420,7 +421,7 @@ _op("program_id", "This program's index in the grid.", attrs={"axis": Attr("int"
 _op("num_programs", "The grid's size.", attrs={"axis": Attr("int")}, infer=_index,
     example="() => %r = num_programs {axis = 0} : i32")
 _op("hint", "The value itself, with promises for each axis: values are multiples of `divisible`, run in steps of 1 over groups of "
-    "`contiguous`, are equal over groups of `constant`.", Operand("value"),
+    "`contiguous`, are equal over groups of `constant`.", Operand("value", t.DATA),
     attrs={"divisible": Attr("ints", ()), "contiguous": Attr("ints", ()), "constant": Attr("ints", ())},
     infer=t.like(0), example="(%x: 16xi32) => %r = hint %x {divisible = [16]} : 16xi32")
 _op("assume", "A promise that the condition holds.", Operand("condition", t.SCALAR_BOOL), infer=t.none, effects=("write",),

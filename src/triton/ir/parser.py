@@ -24,13 +24,13 @@ from typing import Any, NoReturn
 from .core import Block, Function, Location, Module, Op, Value
 from .ops import OPS
 from .table import IRError
-from .types import SCALARS, DescriptorType, ElementType, PointerType, TensorType, Type
+from .types import SCALARS, DescriptorType, ElementType, PointerType, ScalarType, TensorType, Type
 
 _TOKEN = re.compile(
     r"""(?P<skip>(?:\s+|//[^\n]*)+)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
-      | (?P<shape>(?:\d+x)+(?=[a-z]))
-      | (?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf\b|nan\b))
+      | (?P<shape>(?:[0-9]{1,18}x)+(?=[a-z]))
+      | (?P<number>-?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|inf\b|nan\b))
       | (?P<value>%[A-Za-z0-9_.$]+)
       | (?P<symbol>@[^\s(]+)
       | (?P<word>[A-Za-z_][A-Za-z0-9_.]*)
@@ -39,11 +39,16 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MAX_DEPTH = 200
+_MAX_DIGITS = 40
 
 
 def parse_module(text: str) -> Module:
     """The module that ``text`` describes. Raises IRError."""
-    return _Parser(text).module()
+    parser = _Parser(text)
+    try:
+        return parser.module()
+    except RecursionError:
+        parser.fail("the text nests too deeply for the interpreter's stack")
 
 
 def parse_type(text: str) -> Type:
@@ -54,6 +59,13 @@ def parse_type(text: str) -> Type:
     return type
 
 
+def unescape(text: str) -> str:
+    """The string that a quoted token stands for. Raises ValueError."""
+    value = json.loads(text)
+    assert isinstance(value, str)
+    return value
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -61,7 +73,7 @@ class _Parser:
         self.position = 0
         self.scopes: list[dict[str, Value]] = []
         self.depth = 0
-        self.pending: list[tuple[Op | Function, int]] = []
+        self.pending: list[tuple[Op | Function, int, int]] = []
         at = 0
         while at < len(text):
             match = _TOKEN.match(text, at)
@@ -110,21 +122,39 @@ class _Parser:
 
     def integer(self) -> int:
         text = self.expect_kind("number", "an integer")
-        try:
-            return int(text)
-        except ValueError:
+        number = self.number(text)
+        if isinstance(number, float):
             self.position -= 1
             self.fail(f"expected an integer, found {text!r}")
+        return number
+
+    def number(self, text: str) -> int | float:
+        """The value of the number token just taken."""
+        if any(c in text for c in ".en"):
+            return float(text)
+        if len(text) > _MAX_DIGITS:
+            self.position -= 1
+            self.fail(f"the number has more than {_MAX_DIGITS} digits")
+        return int(text)
+
+    def string(self, words: str) -> str:
+        text = self.expect_kind("string", words)
+        try:
+            return unescape(text)
+        except ValueError:
+            self.position -= 1
+            self.fail(f"bad string {text}")
 
     # Types and attributes
 
     def type(self) -> Type:
         if self.take("desc"):
             self.expect("<")
+            if not self.peek_kind("shape"):
+                self.fail("a descriptor needs a tensor type")
             block = self.type()
             self.expect(">")
-            if not isinstance(block, TensorType):
-                self.fail("a descriptor needs a tensor type")
+            assert isinstance(block, TensorType)
             return DescriptorType(block)
         if not self.peek_kind("shape"):
             return self.element()
@@ -139,11 +169,12 @@ class _Parser:
         word = self.expect_kind("word", "a type")
         if word == "ptr":
             self.expect("<")
+            if self.peek("ptr"):
+                self.fail("pointers to pointers do not exist; use ptr<i64>")
             pointee = self.element()
             space = self.integer() if self.take(",") else 1
             self.expect(">")
-            if isinstance(pointee, PointerType):
-                self.fail("pointers to pointers do not exist; use ptr<i64>")
+            assert isinstance(pointee, ScalarType)
             return PointerType(pointee, space)
         if word not in SCALARS:
             self.position -= 1
@@ -163,35 +194,44 @@ class _Parser:
             if result:
                 self.expect(",")
             name = self.expect_kind("word", "an attribute name")
+            if name in result:
+                self.position -= 1
+                self.fail(f"attribute {name} is given twice")
             self.expect("=")
             result[name] = self.attr_value()
         return result
 
+    def nest(self, what: str) -> None:
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            self.fail(f"{what} nest deeper than {_MAX_DEPTH}")
+
     def attr_value(self) -> Any:
         kind, text, _ = self.tokens[self.position]
-        if text == "{":
-            return self.attrs()
-        self.position += 1
-        if text == "[":
-            items: list[Any] = []
-            while not self.take("]"):
-                if items:
-                    self.expect(",")
-                items.append(self.attr_value())
-            return tuple(items)
         if kind == "string":
-            try:
-                return json.loads(text)
-            except ValueError:
-                self.position -= 1
-                self.fail(f"bad string {text}")
+            return self.string("a string")
+        if text in ("{", "["):
+            self.nest("attributes")
+            nested = self.attrs() if text == "{" else self.items()
+            self.depth -= 1
+            return nested
+        self.position += 1
         if kind == "number":
-            return float(text) if any(c in text for c in ".en") else int(text)
+            return self.number(text)
         words = {"true": True, "false": False, "none": None, "inf": float("inf"), "nan": float("nan")}
         if text not in words:
             self.position -= 1
             self.fail(f"expected an attribute value, found {text!r}")
         return words[text]
+
+    def items(self) -> tuple[Any, ...]:
+        items: list[Any] = []
+        self.expect("[")
+        while not self.take("]"):
+            if items:
+                self.expect(",")
+            items.append(self.attr_value())
+        return tuple(items)
 
     # Modules, functions, ops
 
@@ -254,9 +294,7 @@ class _Parser:
         self.fail(f"{text} is not defined here")
 
     def body(self, block: Block) -> None:
-        self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            self.fail(f"regions nest deeper than {_MAX_DEPTH}")
+        self.nest("regions")
         self.expect("{")
         while not self.take("}"):
             block.ops.append(self.op())
@@ -321,7 +359,7 @@ class _Parser:
     def loc_suffix(self, item: Op | Function) -> None:
         if self.take("loc"):
             self.expect("(")
-            self.pending.append((item, self.integer()))
+            self.pending.append((item, self.integer(), self.tokens[self.position - 1][2]))
             self.expect(")")
 
     def location_table(self) -> None:
@@ -329,19 +367,22 @@ class _Parser:
         while self.take("loc"):
             number = self.integer()
             self.expect("=")
-            file = json.loads(self.expect_kind("string", "a file name"))
+            file = self.string("a file name")
             line, column = self.integer(), self.integer()
-            function = json.loads(self.expect_kind("string", "a function name"))
+            function = self.string("a function name")
             caller = None
             if self.peek_kind("number"):
+                at = self.tokens[self.position][2]
                 caller = table.get(self.integer())
+                if caller is None:
+                    self.fail("a caller's location must stand before its callees'", at)
             table[number] = Location(file, line, column, function, caller)
-        for item, number in self.pending:
+        for item, number, at in self.pending:
             if number not in table:
-                self.fail(f"location {number} is not in the table")
+                self.fail(f"location {number} is not in the table", at)
             item.loc = table[number]
 
 
 def _hint(text: str) -> str:
     """The name kept for a value: none for the numbers that the printer gives to nameless values."""
-    return "" if text[1:].isdigit() else text[1:]
+    return "" if text[1].isdigit() else text[1:]

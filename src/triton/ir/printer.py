@@ -1,12 +1,19 @@
-"""Prints the tile IR as text. ``parser.py`` reads it back to an equal module; the grammar stands there."""
+"""Prints the tile IR as text. ``parser.py`` reads it back to an equal module; the grammar stands there.
+
+Attributes of ops come in the order of the op table and without those that have their default value; other attributes by name.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from .core import Block, Function, Location, Module, Op, Value
 from .ops import OPS
+
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.$]")
 
 
 def print_module(module: Module, locations: bool = False) -> str:
@@ -25,9 +32,7 @@ def print_function(function: Function) -> str:
 
 def print_op(op: Op) -> str:
     """One op as a line for messages: values get short names of their own."""
-    printer = _Printer(False)
-    printer.op(op, 0)
-    return printer.lines[0].rstrip(" {")
+    return _Printer(False).head(op)
 
 
 def print_attrs(attrs: dict[str, Any]) -> str:
@@ -66,7 +71,9 @@ class _Printer:
         return name
 
     def fresh(self, hint: str) -> str:
-        if not hint:
+        if not (hint.isascii() and hint.isidentifier()):
+            hint = _NOT_IN_NAMES.sub("_", hint)
+        if not hint or hint[0].isdigit():  # names that start with a digit are for nameless values
             self.counter += 1
             return f"%{self.counter - 1}"
         name, n = hint, 0
@@ -91,22 +98,28 @@ class _Printer:
         return head + self.suffix(function.loc) + " {\n" + "\n".join(self.lines) + "\n}\n"
 
     def op(self, op: Op, depth: int) -> None:
-        text = "  " * depth
+        text = "  " * depth + self.head(op)
+        for region in op.regions:
+            text = self.region(text, region, depth)
+        self.lines.append(text)
+
+    def head(self, op: Op) -> str:
+        text = ""
         if op.results:
             text += ", ".join([self.name(r) for r in op.results]) + " = "
         text += op.kind
         if op.operands:
             text += " " + ", ".join([self.name(v) for v in op.operands])
-        info = OPS[op.kind]
-        attrs = {k: v for k, v in op.attrs.items() if k not in info.attrs or v != info.attrs[k].default}
-        if attrs:
-            text += " " + print_attrs(attrs)
+        if op.attrs:
+            info = OPS.get(op.kind)
+            known = info.attrs if info is not None else {}
+            shown = [k for k in known if k in op.attrs and op.attrs[k] != known[k].default]
+            shown += sorted(k for k in op.attrs if k not in known)
+            if shown:
+                text += " {" + ", ".join([f"{k} = {_attr(op.attrs[k])}" for k in shown]) + "}"
         if op.results:
             text += " : " + ", ".join([str(r.type) for r in op.results])
-        text += self.suffix(op.loc)
-        for region in op.regions:
-            text = self.region(text, region, depth)
-        self.lines.append(text)
+        return text + self.suffix(op.loc)
 
     def region(self, text: str, region: Block, depth: int) -> str:
         args = ", ".join(f"{self.name(a)}: {a.type}" for a in region.args)

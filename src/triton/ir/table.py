@@ -71,6 +71,7 @@ def _element(words: str, test: Callable[[Any], bool]) -> Constraint:
 
 
 ANY = Constraint("any value", lambda t: True)
+DATA = Constraint("numbers or pointers", lambda t: not isinstance(t, DescriptorType))
 TENSOR = Constraint("a tensor", lambda t: isinstance(t, TensorType))
 SCALAR = Constraint("a scalar", lambda t: isinstance(t, (ScalarType, PointerType)))
 NUM = _element("numbers", lambda e: isinstance(e, ScalarType))
@@ -102,6 +103,7 @@ class OpInfo:
     """One row of the op table.
 
     ``infer``    result types from operand types and attributes; None when the op states its result types itself.
+    ``results``  the number of results of an op without ``infer``; None where it varies.
     ``check``    further rules on one op (regions included), raising IRError.
     ``effects``  subset of ``read``, ``write``, ``stop``: reads memory, changes memory or output, may end the program.
     ``elementwise``  all tensor operands and results share one shape and element i depends on elements i only.
@@ -115,6 +117,7 @@ class OpInfo:
     attrs: dict[str, Attr] = field(default_factory=dict)
     regions: tuple[str, ...] = ()
     infer: InferRule | None = None
+    results: int | None = None
     check: VerifyRule | None = None
     effects: frozenset[str] = frozenset()
     elementwise: bool = False
@@ -280,6 +283,7 @@ def dot_rule(types: Sequence[Type], attrs: dict[str, Any]) -> list[Type]:
 
 def reduce_rule(types: Sequence[Type], attrs: dict[str, Any]) -> list[Type]:
     """Each operand without ``axis``; a scalar when none is left. Operands share one shape."""
+    _need(len(types) > 0, "at least one operand is needed")
     shape, axis = shape_of(types[0]), attrs["axis"]
     _need(0 <= axis < len(shape), f"axis {axis} is outside {types[0]}")
     for t in types:

@@ -7,14 +7,16 @@ Checked on every module:
  3. A value is used only after its definition, inside the block that defines it or a region nested in it.
  4. Every block ends with its only terminator: ``return`` in functions, otherwise what the row asks for.
  5. ``return`` gives the function's result types. A call names a function of the module, with its argument and result types.
- 6. Tensors have at most 2^31 - 1 elements. In stage ``layout`` every tensor type names a layout, in stage ``tile`` none does.
+ 6. Names of functions and attributes, and attribute values, have a text form.
+ 7. Tensors have at most 2^31 - 1 elements. In stage ``layout`` every tensor type names a layout, in stage ``tile`` none does.
 Not checked: that hints and ``assume`` are true; that memory accesses are in range; that recursion does not occur (the front end
 refuses it); that no two ops share an attribute dictionary.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn
+import re
+from typing import Any, NoReturn
 
 from .core import Block, Function, Module, Op, Value
 from .ops import OPS
@@ -45,6 +47,11 @@ class _FunctionVerifier:
     def run(self) -> None:
         if len(self.function.arg_attrs) != len(self.function.args):
             self.fail("one attribute dictionary is needed for each argument")
+        if not _SYMBOL.fullmatch(self.function.name):
+            self.fail("a function name has neither spaces nor parentheses")
+        for attrs in (self.module.attrs, self.function.attrs, *self.function.arg_attrs):
+            if attrs and not _has_text(attrs):
+                self.fail(f"attributes {attrs!r} have no text form")
         self.block(self.function.body, None)
 
     def block(self, block: Block, parent: Op | None) -> None:
@@ -59,7 +66,7 @@ class _FunctionVerifier:
             self.fail("the block does not end with a terminator", parent)
         for position, op in enumerate(block.ops):
             if op.kind not in OPS:
-                self.fail(f"unknown op {op.kind!r}", parent)
+                self.fail(f"unknown op {op.kind!r}", op)
             if OPS[op.kind].terminator and position != len(block.ops) - 1:
                 self.fail("a terminator stands before the end of its block", op)
             if (op.kind == "return") is not (parent is None) and OPS[op.kind].terminator:
@@ -79,7 +86,11 @@ class _FunctionVerifier:
             self.fail(f"has {len(op.regions)} regions, expected {len(info.regions)}", op)
         for region in op.regions:
             self.block(region, op)
-        for result in op.results:
+        if info.results is not None and len(op.results) != info.results:
+            self.fail(f"has {len(op.results)} results, expected {info.results}", op)
+        for index, result in enumerate(op.results):
+            if result.owner is not op or result.index != index:
+                self.fail(f"result {index} does not belong to its op", op)
             self.type(result.type, op)
         try:
             if info.infer is not None:
@@ -113,6 +124,8 @@ class _FunctionVerifier:
             if name not in info.attrs:
                 self.fail(f"unknown attribute {name!r}", op)
             problem = info.attrs[name].problem(value)
+            if problem is None and info.attrs[name].kind == "any" and not _has_text(value):
+                problem = f"{value!r} has no text form"
             if problem:
                 self.fail(f"attribute {name}: {problem}", op)
         for name, attr in info.attrs.items():
@@ -139,6 +152,19 @@ class _FunctionVerifier:
             self.fail(f"passes {_list(given)}, @{callee.name} takes {_list(expected)}", op)
         if [r.type for r in op.results] != list(callee.result_types):
             self.fail(f"@{callee.name} returns {_list(list(callee.result_types))}", op)
+
+
+_SYMBOL = re.compile(r"[^\s(]+")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+def _has_text(value: Any) -> bool:
+    """Whether an attribute value prints and parses back."""
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and _WORD.fullmatch(k) and _has_text(v) for k, v in value.items())
+    if isinstance(value, (tuple, list)):
+        return all(map(_has_text, value))
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def _bare(type: Type) -> Type:
