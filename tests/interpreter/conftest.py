@@ -26,7 +26,8 @@ def elementwise_text(arguments, ops, result, shape, pointees):
     """A module that loads a tile from each pointer, applies ``ops`` to %x0, %x1, ... and stores %r through the last."""
     names = [f"%p{i}: ptr<{t}>" for i, t in enumerate([*pointees, result])]
     size = int(np.prod(shape))
-    text = [f"module {{ func @k({', '.join(names)}) {{kernel = true}} {{", f"%i = arange {{start = 0, end = {size}}} : {size}xi32"]
+    text = [f"module {{ func @k({', '.join(names)}) {{kernel = true}} {{"]
+    text.append(f"%i = arange {{start = 0, end = {size}}} : {size}xi32")
     for k, t in enumerate([*pointees, result]):
         text.append(f"%s{k} = splat %p{k} : {size}xptr<{t}>")
         text.append(f"%a{k} = addptr %s{k}, %i : {size}xptr<{t}>")

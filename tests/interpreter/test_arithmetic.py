@@ -20,8 +20,9 @@ def samples(name, count=300, seed=0):
     info = np.iinfo(numpy_type(name))
     rng = np.random.default_rng(seed)
     edges = [info.min, info.min + 1, info.max, info.max - 1, 0, 1, 2, 3, 5, 7] + ([-1, -2, -7] if info.min else [])
-    spread = [int(rng.integers(info.min, info.max, dtype=info.dtype)) >> int(rng.integers(0, info.bits)) for _ in range(count)]
-    return np.array(edges + spread, dtype=info.dtype)
+    shifts = rng.integers(0, info.bits, count, dtype=info.dtype)
+    spread = rng.integers(info.min, info.max, count, dtype=info.dtype) >> shifts
+    return np.concatenate([np.array(edges, dtype=info.dtype), spread])
 
 
 def wrap(value, name):
@@ -68,7 +69,8 @@ def test_integer_arithmetic(kind, name):
     with np.errstate(all="ignore"):
         got = numeric.BINARY[kind](a, b, SCALARS[name])
     assert got.dtype == a.dtype
-    expected = [wrap(MEANING[kind](p, q, SCALARS[name].bits), name) for p, q in zip(a.tolist(), b.tolist())]
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    expected = [wrap(MEANING[kind](p, q, SCALARS[name].bits), name) for p, q in pairs]
     assert got.tolist() == expected
 
 
@@ -99,7 +101,8 @@ def test_float_to_integer_truncates_and_saturates(source, target):
         if source in ("f16", "bf16"):
             x, values = x[::7], values[::7]
     else:
-        bounds = [float(s) * 2.0**e + d for s in (-1, 1) for e in (7, 8, 15, 16, 31, 32, 63, 64) for d in (-1, -0.5, 0, 0.5, 1)]
+        powers = [s * 2.0**e for s in (-1, 1) for e in (7, 8, 15, 16, 31, 32, 63, 64)]
+        bounds = [p + d for p in powers for d in (-1, -0.5, 0, 0.5, 1)]
         more = [np.nan, np.inf, -np.inf, -0.0, 0.9, -0.9, 1e-300, 1e30]
         x = np.array(bounds + more).astype("f4" if source == "f32" else "f8")
         values = x.astype(np.float64)
@@ -119,7 +122,7 @@ def test_float_to_integer_truncates_and_saturates(source, target):
 def test_integer_to_double_toward_zero(name):
     x = samples(name)
     got = numeric.cast(x, SCALARS[name], SCALARS["f64"], "rtz")
-    for value, result in zip(x.tolist(), got.tolist()):
+    for value, result in zip(x.tolist(), got.tolist(), strict=True):
         assert abs(int(result)) <= abs(value) and abs(value) - abs(int(result)) < max(1, abs(value) >> 52), value
 
 
@@ -134,7 +137,7 @@ def test_fma_rounds_once(name):
     x, y, z = (numeric.cast(v, SCALARS["f64" if name == "f64" else "f32"], element, "rtne") for v in (a, b, c))
     got = numeric.fused_multiply_add(x, y, z, element)
     one = SCALARS["f64"]
-    for p, q, r, g in zip(*(numeric.cast(v, element, one, "rtne").tolist() for v in (x, y, z, got))):
+    for p, q, r, g in zip(*(numeric.cast(v, element, one, "rtne").tolist() for v in (x, y, z, got)), strict=True):
         exact = Fraction(p) * Fraction(q) + Fraction(r)
         error = abs(Fraction(g) - exact)
         for other in neighbours(g, element):

@@ -76,7 +76,8 @@ def test_encode(name, toward_zero):
     table = values_of(name)
     x = awkward(name, np.random.default_rng(0))
     got = encode(x, name, toward_zero)
-    wrong = [(v, hex(g), hex(e)) for v, g in zip(x, got) if g != (e := expected_code(v, name, table, toward_zero))]
+    expected = [expected_code(v, name, table, toward_zero) for v in x]
+    wrong = [(v, hex(g), hex(e)) for v, g, e in zip(x, got, expected, strict=True) if g != e]
     assert not wrong, wrong[:5]
 
 
@@ -110,13 +111,13 @@ def test_special_codes():
 def test_large_integers_are_rounded_once(name, dtype):
     rng = np.random.default_rng(0)
     x = (rng.integers(0, 2**63, 500, dtype=np.uint64) >> rng.integers(0, 63, 500).astype(np.uint64)).astype(dtype)
-    bf16_halfway = np.array([(257 << 53) + d for d in (-1, 0, 1)] + [(259 << 53) + d for d in (-1, 0, 1)], dtype=np.uint64)
+    bf16_halfway = np.array([(k << 53) + d for k in (257, 259) for d in (-1, 0, 1)], dtype=np.uint64)
     x = np.concatenate([x, bf16_halfway.astype(dtype)])
     if dtype is np.int64:
         x = np.concatenate([x, -x])
     table = values_of(name)
     got = encode(exact_integers(x), name)
-    for value, code in zip(x, got):
+    for value, code in zip(x, got, strict=True):
         fmt = FORMATS[name]
         magnitude = Fraction(abs(int(value)))
         at = bisect_left(table, (magnitude, -1))

@@ -365,11 +365,11 @@ def test_assert_names_message_and_line():
     )
     module = parse_module(text)
     interpreter.run(module, [2], (1,))
-    with pytest.raises(interpreter.AssertionFailed, match="^assertion failed: index below n$"):
+    with pytest.raises(interpreter.AssertionFailed, match=r"^assertion failed: index below n$"):
         interpreter.run(module, [1], (1,))
     for op in module.walk():
         op.loc = Location("file.py", 3, 0, "kern")
-    with pytest.raises(AssertionError, match="^file.py:3: kern: assertion failed: index below n$"):
+    with pytest.raises(AssertionError, match=r"^file\.py:3: kern: assertion failed: index below n$"):
         interpreter.run(module, [1], (1,))
 
 

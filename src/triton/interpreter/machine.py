@@ -34,7 +34,7 @@ class _Frame:
 class Machine:
     """``program`` is the running program's index and ``grid`` the grid's size; ``output`` gets every printed line."""
 
-    __slots__ = ("grid", "memory", "module", "output", "program", "values")
+    __slots__ = ("grid", "memory", "module", "output", "program", "rules", "values")
 
     def __init__(
         self, module: Module, memory: Memory, grid: tuple[int, int, int], output: Callable[[str], object]
@@ -45,6 +45,7 @@ class Machine:
         self.program = (0, 0, 0)
         self.output = output
         self.values: dict[Value, Any] = {}
+        self.rules = RULES
 
     def run_function(self, function: Function, args: Sequence[Any]) -> list[Any]:
         """The function's results."""
@@ -54,7 +55,7 @@ class Machine:
         """Binds the block's arguments, runs it and gives the operands of its terminator."""
         self._bind(block.args, args)
         stack = [_Frame(block, None)]
-        values = self.values
+        values, rules = self.values, self.rules
         while True:
             frame = stack[-1]
             op = frame.ops[frame.at]
@@ -66,7 +67,7 @@ class Machine:
                 self._control(stack, frame, op, operands)
                 continue
             try:
-                result = RULES[op.kind](self, op, operands)
+                result = rules[op.kind](self, op, operands)
             except InterpreterError as error:
                 error.locate(op.loc)
                 raise

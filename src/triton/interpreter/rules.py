@@ -216,7 +216,7 @@ def _load(m: Machine, op: Op, args: list[Any]) -> Array:
     addresses = args[0]
     dtype = storage_dtype(op.results[0].type)
     if len(args) == 1:
-        return m.memory.read(addresses.reshape(-1), dtype).reshape(addresses.shape)
+        return np.asarray(m.memory.read(addresses.reshape(-1), dtype).reshape(addresses.shape))
     result: Array = np.zeros(addresses.shape, dtype=dtype) if len(args) == 2 else np.array(args[2], order="C")
     active = _active(addresses, args[1])
     result.reshape(-1)[active] = m.memory.read(addresses.reshape(-1)[active], dtype)
