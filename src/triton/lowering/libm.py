@@ -12,14 +12,15 @@ from ..ir.core import Op
 from ..ir.table import IRError
 from ..ir.types import ElementType, element_of, f32, f64, i32, i64
 from . import convert
-from .math import LIBRARY_FORMS, per_lane
+from .math import LIBRARY_FORMS
 from .values import Num, num
-from .writer import Cell, FunctionWriter, scalar_type
+from .vectormath import per_lane
+from .writer import Cell, FunctionWriter
 
 #: C functions called for each lane: name -> number of float arguments.
 DOUBLE_CALLS = {
     **dict.fromkeys(
-        "acos acosh asin asinh atan atanh cbrt cosh erfc exp10 expm1 j0 j1 lgamma log10 log1p logb sinh tan tgamma y0 y1".split(), 1
+        "acos acosh asin asinh atan atanh cbrt cosh erfc exp10 j0 j1 lgamma log10 log1p logb sinh tan tgamma y0 y1".split(), 1
     ),
     **dict.fromkeys("atan2 fdim hypot pow remainder".split(), 2),
 }

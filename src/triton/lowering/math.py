@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ..ir.types import ElementType, f32, f64
+from ..ir.types import f32, f64
 from .convert import from_wide, to_wide
 from .values import Num, num
+from .vectormath import FUNCTIONS, per_lane
 from .writer import Cell, FunctionWriter
-
-
-def per_lane(symbol: str, args: Sequence[Num], base: str) -> Num:
-    """Calls the C function ``symbol`` for each lane; the result is of LLVM type ``base``."""
-    w, lanes = args[0].w, args[0].lanes
-    callee = w.module.declare(symbol, base, [a.base for a in args], "nounwind willreturn memory(none)")
-    if not lanes:
-        return Num(w, w.call(base, callee, [a.typed for a in args]), base, 0)
-    result = "poison"
-    for lane in range(lanes):
-        scalars = [f"{a.base} {w.emit(f'extractelement {a.typed}, i64 {lane}')}" for a in args]
-        value = w.call(base, callee, scalars)
-        result = w.emit(f"insertelement <{lanes} x {base}> {result}, {base} {value}, i64 {lane}")
-    return Num(w, result, base, lanes)
-
-
-def _in_double(symbol: str) -> Callable[[Num], Num]:
-    def compute(x: Num) -> Num:
-        if x.base == "double":
-            return per_lane(symbol, [x], "double")
-        return per_lane(symbol, [x.convert("fpext", "double")], "double").convert("fptrunc", "float")
-
-    return compute
 
 
 def fmod(x: Num, y: Num) -> Num:
@@ -77,7 +55,7 @@ def _add_to_odd(x: Num, y: Num) -> Num:
 
 
 UNARY: dict[str, Callable[[Num], Num]] = {
-    **{kind: _in_double(kind) for kind in ("exp", "exp2", "log", "log2", "sin", "cos", "erf")},
+    **{kind: FUNCTIONS[kind] for kind in ("exp", "exp2", "log", "log2", "sin", "cos", "erf")},
     "sqrt": _sqrt,
     "sqrt_rn": _sqrt,
     "rsqrt": _rsqrt,
@@ -88,6 +66,7 @@ UNARY: dict[str, Callable[[Num], Num]] = {
 #: C functions that have a form for whole vectors: name -> (number of arguments, function).
 LIBRARY_FORMS: dict[str, tuple[int, Callable[..., Num]]] = {
     **{kind: (1, compute) for kind, compute in UNARY.items()},
-    "tanh": (1, _in_double("tanh")),
+    "tanh": (1, FUNCTIONS["tanh"]),
+    "expm1": (1, FUNCTIONS["expm1"]),
     "fmod": (2, fmod),
 }

@@ -1,0 +1,381 @@
+"""Reads and writes of memory and of buffers: contiguous vectors where the addresses allow it, else gather and scatter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...ir.core import Op, Value
+from ...ir.types import ElementType, PointerType, TensorType, element_of, i1, i64
+from ..elementwise import emit_constant
+from ..writer import Cell, FunctionWriter, llvm_type, scalar_type, splat, suffix, vector
+from .buffers import Buffer, bytes_of
+from .index import Dim, Index, is_scalar, shuffle
+
+if TYPE_CHECKING:
+    from .evaluate import Evaluator, Found
+
+
+class Descriptor(NamedTuple):
+    """A global tensor: sizes and strides are i64 cells, strides in elements."""
+
+    base: Cell
+    sizes: list[Cell]
+    strides: list[Cell]
+    padding: str
+
+
+# Buffers ------------------------------------------------------------------------------------------------------------
+
+
+def element_address(w: FunctionWriter, base: str, element: ElementType, offset: Dim) -> str:
+    """The address of lane 0."""
+    if offset.const == 0:
+        return base
+    return w.emit(f"getelementptr {scalar_type(element, memory=True)}, ptr {base}, i64 {offset.text}")
+
+
+def read(e: Evaluator, buffer: Buffer, index: Index) -> Found:
+    """The elements of a buffer. Lanes that do not count may read past the end: the arena has room there."""
+    offset = e.linear(index, buffer.strides)
+    level, element = offset.level, buffer.element
+    if is_scalar(index):
+        return e.at(level, lambda: _load_plain(e.w, element_address(e.w, buffer.pointer, element, offset), element, 0)), level
+    lanes = e.lanes
+    if offset.vec is None and 1 <= offset.step <= 4 and lanes * offset.step <= 128:
+        return e.at(level, lambda: _read_strided(e, buffer, offset)), level
+    if offset.vec is None and offset.step == -1:
+        low = offset._replace(text=e.emit_once(level, f"sub i64 {offset.text}, {lanes - 1}"), const=None)
+        return e.at(level, lambda: _reverse(e.w, _load_plain(e.w, element_address(e.w, buffer.pointer, element, low), element, lanes))), level
+    where = e.vector_of(offset)
+
+    def gather() -> Cell:
+        base = f"getelementptr {scalar_type(element, memory=True)}, ptr {buffer.pointer}, <{lanes} x i64> {where}"
+        return gather_from(e.w, e.w.emit(base), element, lanes, e.active, None)
+
+    return e.at(level, gather), level
+
+
+def _read_strided(e: Evaluator, buffer: Buffer, offset: Dim) -> Cell:
+    step, lanes = offset.step, e.lanes
+    address = element_address(e.w, buffer.pointer, buffer.element, offset)
+    if step == 1:
+        return _load_plain(e.w, address, buffer.element, lanes)
+    raw = llvm_type(buffer.element, lanes * step, memory=True)
+    whole = e.w.emit(f"load {raw}, ptr {address}, align {bytes_of(buffer.element)}")
+    picked = e.w.emit(f"shufflevector {raw} {whole}, {raw} poison, {shuffle([step * i for i in range(lanes)])}")
+    return from_memory(e.w, picked, buffer.element, lanes)
+
+
+def write(e: Evaluator, buffer: Buffer, index: Index, cell: Cell) -> None:
+    """Writes the lanes that count."""
+    offset = e.linear(index, buffer.strides)
+    element, lanes, w = buffer.element, e.lanes, e.w
+    if is_scalar(index):
+        store_plain(w, element_address(w, buffer.pointer, element, offset), cell)
+        return
+    cell = e.splat(cell, e.depth)
+    if offset.vec is None and offset.step in (1, -1):
+        if offset.step == -1:
+            offset = offset._replace(text=w.emit(f"sub i64 {offset.text}, {lanes - 1}"), const=None)
+            cell = _reverse(w, cell)
+        mask = None if e.active is None else _reverse_text(w, e.active, lanes) if offset.step == -1 else e.active
+        store_contiguous(w, element_address(w, buffer.pointer, element, offset), cell, mask)
+        return
+    where = e.vector_of(offset)
+    pointers = w.emit(f"getelementptr {scalar_type(element, memory=True)}, ptr {buffer.pointer}, <{lanes} x i64> {where}")
+    scatter_to(w, pointers, cell, e.active)
+
+
+# Single instructions --------------------------------------------------------------------------------------------------
+
+
+def from_memory(w: FunctionWriter, text: str, element: ElementType, lanes: int) -> Cell:
+    """What was read, as a value: a boolean is any byte but 0."""
+    if element.is_bool:
+        zero = "zeroinitializer" if lanes else "0"
+        text = w.emit(f"icmp ne {vector('i8', lanes)} {text}, {zero}")
+    return Cell(text, element, lanes)
+
+
+def to_memory(w: FunctionWriter, cell: Cell) -> str:
+    """The operand that is stored for ``cell``."""
+    if cell.element.is_bool:
+        return w.emit(f"zext {cell.typed} to {vector('i8', cell.lanes)}")
+    return cell.text
+
+
+def _load_plain(w: FunctionWriter, address: str, element: ElementType, lanes: int, volatile: bool = False) -> Cell:
+    head = "load volatile" if volatile else "load"
+    text = w.emit(f"{head} {llvm_type(element, lanes, memory=True)}, ptr {address}, align {bytes_of(element)}")
+    return from_memory(w, text, element, lanes)
+
+
+def store_plain(w: FunctionWriter, address: str, cell: Cell) -> None:
+    text = to_memory(w, cell)
+    w.line(f"store {llvm_type(cell.element, cell.lanes, memory=True)} {text}, ptr {address}, align {bytes_of(cell.element)}")
+
+
+def store_contiguous(w: FunctionWriter, address: str, cell: Cell, mask: str | None) -> None:
+    if mask is None:
+        store_plain(w, address, cell)
+        return
+    lanes, base = cell.lanes, scalar_type(cell.element, memory=True)
+    type = vector(base, lanes)
+    name = w.module.declare(
+        f"llvm.masked.store.{suffix(base, lanes)}.p0", "void", [type, "ptr", "i32", f"<{lanes} x i1>"]
+    )
+    text = to_memory(w, cell)
+    w.line(f"call void {name}({type} {text}, ptr {address}, i32 {bytes_of(cell.element)}, <{lanes} x i1> {mask})")
+
+
+def load_contiguous(
+    w: FunctionWriter, address: str, element: ElementType, lanes: int, mask: str | None, other: Cell | None
+) -> Cell:
+    """A vector of consecutive elements; lanes off the mask give ``other`` or 0."""
+    if mask is None:
+        return _load_plain(w, address, element, lanes)
+    base = scalar_type(element, memory=True)
+    type = vector(base, lanes)
+    name = w.module.declare(f"llvm.masked.load.{suffix(base, lanes)}.p0", type, ["ptr", "i32", f"<{lanes} x i1>", type])
+    passthru = "zeroinitializer" if other is None else to_memory(w, other)
+    text = w.emit(
+        f"call {type} {name}(ptr {address}, i32 {bytes_of(element)}, <{lanes} x i1> {mask}, {type} {passthru})"
+    )
+    return from_memory(w, text, element, lanes)
+
+
+def gather_from(
+    w: FunctionWriter, pointers: str, element: ElementType, lanes: int, mask: str | None, other: Cell | None
+) -> Cell:
+    base = scalar_type(element, memory=True)
+    type = vector(base, lanes)
+    params = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", type]
+    name = w.module.declare(f"llvm.masked.gather.{suffix(base, lanes)}.v{lanes}p0", type, params)
+    passthru = "zeroinitializer" if other is None else to_memory(w, other)
+    mask = mask or "splat (i1 true)"
+    text = w.emit(
+        f"call {type} {name}(<{lanes} x ptr> {pointers}, i32 {bytes_of(element)}, <{lanes} x i1> {mask}, {type} {passthru})"
+    )
+    return from_memory(w, text, element, lanes)
+
+
+def scatter_to(w: FunctionWriter, pointers: str, cell: Cell, mask: str | None) -> None:
+    lanes, base = cell.lanes, scalar_type(cell.element, memory=True)
+    type = vector(base, lanes)
+    params = [type, f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>"]
+    name = w.module.declare(f"llvm.masked.scatter.{suffix(base, lanes)}.v{lanes}p0", "void", params)
+    text = to_memory(w, cell)
+    mask = mask or "splat (i1 true)"
+    w.line(
+        f"call void {name}({type} {text}, <{lanes} x ptr> {pointers}, i32 {bytes_of(cell.element)}, <{lanes} x i1> {mask})"
+    )
+
+
+def _reverse_text(w: FunctionWriter, text: str, lanes: int, type: str = "i1") -> str:
+    order = shuffle([lanes - 1 - i for i in range(lanes)])
+    return w.emit(f"shufflevector <{lanes} x {type}> {text}, <{lanes} x {type}> poison, {order}")
+
+
+def _reverse(w: FunctionWriter, cell: Cell) -> Cell:
+    return Cell(_reverse_text(w, cell.text, cell.lanes, scalar_type(cell.element)), cell.element, cell.lanes)
+
+
+# Global memory --------------------------------------------------------------------------------------------------------
+
+
+def _mask(e: Evaluator, mask: Value | None, index: Index) -> tuple[str | None, int]:
+    """The mask of a vector access, the last vector's partial mask included, and its level."""
+    if mask is None:
+        return e.active, 0
+    cell, level = e.vector(mask, index)
+    if cell.text == "splat (i1 true)":
+        return e.active, 0
+    if e.active is None:
+        return cell.text, level
+    return e.emit_once(level, f"and <{e.lanes} x i1> {cell.text}, {e.active}"), level
+
+
+def pointee(value: Value) -> ElementType:
+    pointer = element_of(value.type)
+    assert isinstance(pointer, PointerType)
+    return pointer.pointee
+
+
+def load(e: Evaluator, op: Op, index: Index) -> Found:
+    """A load at an index, scalar or vector."""
+    pointer = op.operands[0]
+    mask = op.operands[1] if len(op.operands) > 1 else None
+    other = op.operands[2] if len(op.operands) > 2 else None
+    element = pointee(pointer)
+    if is_scalar(index):
+        return _load_scalar(e, op, index, element)
+    lanes = e.lanes
+    level = 0
+    fill: Cell | None = None
+    if other is not None:
+        fill, level = e.vector(other, index)
+    mask_text, mask_level = _mask(e, mask, index)
+    level = max(level, mask_level)
+    step = e.step_of(pointer, index)
+    if step in (0, 1, -1):
+        address, pointer_level = e.cell(pointer, e.first(index))
+        level = max(level, pointer_level)
+        if step == 0:
+            return e.at(level, lambda: _load_repeated(e, address.text, element, mask_text, fill)), level
+        return e.at(level, lambda: _load_run(e.w, address.text, element, lanes, mask_text, fill, step == -1)), level
+    pointers, pointer_level = e.vector(pointer, index)
+    level = max(level, pointer_level)
+    return e.at(level, lambda: gather_from(e.w, pointers.text, element, lanes, mask_text, fill)), level
+
+
+def _load_scalar(e: Evaluator, op: Op, index: Index, element: ElementType) -> Found:
+    pointer, level = e.cell(op.operands[0], index)
+    volatile = bool(op.attrs.get("volatile", False))
+    if len(op.operands) == 1:
+        return e.at(level, lambda: _load_plain(e.w, pointer.text, element, 0, volatile)), level
+    mask, mask_level = e.cell(op.operands[1], index)
+    level = max(level, mask_level)
+    fill = emit_constant(element, False if element.is_bool else 0.0 if element.is_float else 0)
+    if len(op.operands) > 2:
+        fill, fill_level = e.cell(op.operands[2], index)
+        level = max(level, fill_level)
+    return e.at(level, lambda: _load_if(e, pointer.text, element, mask.text, fill)), level
+
+
+def _load_if(e: Evaluator, address: str, element: ElementType, mask: str, other: Cell) -> Cell:
+    """One element if the mask holds; otherwise a harmless address is read and the result dropped."""
+    if mask == "false":
+        return other
+    safe = e.w.emit(f"select i1 {mask}, ptr {address}, ptr {e.dummy()}")
+    value = _load_plain(e.w, safe, element, 0)
+    return Cell(e.w.emit(f"select i1 {mask}, {value.typed}, {other.typed}"), element)
+
+
+def _load_repeated(e: Evaluator, address: str, element: ElementType, mask: str | None, other: Cell | None) -> Cell:
+    w, lanes = e.w, e.lanes
+    if mask is None:
+        return splat(w, _load_plain(w, address, element, 0), lanes)
+    any_ = w.call("i1", w.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [f"<{lanes} x i1>"]), [f"<{lanes} x i1> {mask}"])
+    safe = w.emit(f"select i1 {any_}, ptr {address}, ptr {e.dummy()}")
+    value = splat(w, _load_plain(w, safe, element, 0), lanes)
+    fill = other.text if other is not None else "zeroinitializer"
+    return Cell(w.emit(f"select <{lanes} x i1> {mask}, {value.typed}, {value.type} {fill}"), element, lanes)
+
+
+def _load_run(
+    w: FunctionWriter, address: str, element: ElementType, lanes: int, mask: str | None, other: Cell | None, backward: bool
+) -> Cell:
+    """Consecutive elements from ``address`` on, or going down from it."""
+    if not backward:
+        return load_contiguous(w, address, element, lanes, mask, other)
+    base = scalar_type(element, memory=True)
+    low = w.emit(f"getelementptr {base}, ptr {address}, i64 {1 - lanes}")
+    if mask is not None:
+        mask = _reverse_text(w, mask, lanes)
+    if other is not None:
+        other = _reverse(w, other)
+    return _reverse(w, load_contiguous(w, low, element, lanes, mask, other))
+
+
+def store(e: Evaluator, pointer: Value, value: Value, mask: Value | None, index: Index) -> None:
+    """Stores one element or one vector of them, at the current place."""
+    w, lanes = e.w, e.lanes
+    if is_scalar(index):
+        cell, _ = e.cell(value, index)
+        address, _ = e.cell(pointer, index)
+        target = address.text
+        if mask is not None:
+            condition, _ = e.cell(mask, index)
+            target = w.emit(f"select i1 {condition.text}, ptr {target}, ptr {e.dummy()}")
+        store_plain(w, target, cell)
+        return
+    cell, _ = e.vector(value, index)
+    mask_text, _ = _mask(e, mask, index)
+    step = e.step_of(pointer, index)
+    if step in (1, -1):
+        address, _ = e.cell(pointer, e.first(index))
+        target = address.text
+        if step == -1:
+            target = w.emit(f"getelementptr {scalar_type(cell.element, memory=True)}, ptr {target}, i64 {1 - lanes}")
+            cell = _reverse(w, cell)
+            mask_text = None if mask_text is None else _reverse_text(w, mask_text, lanes)
+        store_contiguous(w, target, cell, mask_text)
+        return
+    pointers, _ = e.vector(pointer, index)
+    scatter_to(w, pointers.text, cell, mask_text)
+
+
+# Descriptors ----------------------------------------------------------------------------------------------------------
+
+
+def box(e: Evaluator, descriptor: Descriptor, offsets: list[Cell], index: Index) -> tuple[str, str | None, int | None, int]:
+    """Where a box's elements lie: (address or vector of addresses, mask, lane step if they are in order, level)."""
+    scalar = is_scalar(index)
+    level = max((d.level for d in index), default=0)
+    lanes, mask, total = e.lanes, None, None
+    step: int | None = 0
+    for d, offset, size, stride in zip(index, offsets, descriptor.sizes, descriptor.strides, strict=True):
+        if d.is_scalar:
+            place = e.add(Dim(offset.text, 0, _known(offset)), d)
+            at, width = place.text, 0
+            product = e.emit_once(level, f"mul i64 {at}, {stride.text}")
+        else:
+            step = None if d.vec is not None or _known(stride) not in (1, -1) or step is None else step + d.step * (_known(stride) or 0)
+            where = e.vector_of(d)
+            first = e.splat(Cell(offset.text, i64), 0)
+            at = e.emit_once(level, f"add <{lanes} x i64> {where}, {first.text}")
+            width = lanes
+            product = e.emit_once(level, f"mul <{lanes} x i64> {at}, {e.splat(Cell(stride.text, i64), 0).text}")
+        limit = e.splat(Cell(size.text, i64), 0).text if width else size.text
+        inside = e.emit_once(level, f"icmp ult {vector('i64', width)} {at}, {limit}")
+        if not scalar and not width:
+            inside = e.splat(Cell(inside, i1), level).text
+            product = e.splat(Cell(product, i64), level).text
+        kind = vector("i1", 0 if scalar else lanes)
+        mask = inside if mask is None else e.emit_once(level, f"and {kind} {mask}, {inside}")
+        wide = vector("i64", 0 if scalar else lanes)
+        total = product if total is None else e.emit_once(level, f"add {wide} {total}, {product}")
+    if not scalar and e.active is not None:
+        mask = e.emit_once(level, f"and <{lanes} x i1> {mask}, {e.active}")
+    pointer = descriptor.base.element
+    assert isinstance(pointer, PointerType) and total is not None
+    base = scalar_type(pointer.pointee, memory=True)
+    address = e.emit_once(level, f"getelementptr {base}, ptr {descriptor.base.text}, {vector('i64', 0 if scalar else lanes)} {total}")
+    if not scalar and step in (1, -1):
+        address = e.emit_once(level, f"extractelement <{lanes} x ptr> {address}, i64 0")
+    return address, mask, step if not scalar else None, level
+
+
+def _known(cell: Cell) -> int | None:
+    if isinstance(cell.value, int):
+        return int(cell.value)
+    return int(cell.text) if cell.text.lstrip("-").isdigit() else None
+
+
+def desc_load(e: Evaluator, op: Op, index: Index) -> Found:
+    """The elements of a box; the padding outside the tensor."""
+    descriptor = e.descriptors[op.operands[0]]
+    offsets = [wide_integer(e.w, e.scalars[v], e) for v in op.operands[1:]]
+    address, mask, step, level = box(e, descriptor, offsets, index)
+    result = op.results[0].type
+    assert isinstance(result, TensorType) and mask is not None
+    element = result.element
+    padding = emit_constant(element, float("nan")) if descriptor.padding == "nan" and element.is_float else None
+    if is_scalar(index):
+        other = padding or emit_constant(element, False if element.is_bool else 0.0 if element.is_float else 0)
+        return e.at(level, lambda: _load_if(e, address, element, mask, other)), level
+    fill = None if padding is None else e.splat(padding, 0)
+    if step in (1, -1):
+        return e.at(level, lambda: _load_run(e.w, address, element, e.lanes, mask, fill, step == -1)), level
+    return e.at(level, lambda: gather_from(e.w, address, element, e.lanes, mask, fill)), level
+
+
+def wide_integer(w: FunctionWriter, cell: Cell, e: Evaluator) -> Cell:
+    """A scalar integer as i64."""
+    if isinstance(cell.value, int):
+        return Cell(str(int(cell.value)), i64, 0, int(cell.value))
+    if cell.element.bits == 64:
+        return Cell(cell.text, i64)
+    extend = "sext" if cell.element.is_signed else "zext"
+    return Cell(e.emit_once(0, f"{extend} {cell.typed} to i64"), i64)
+

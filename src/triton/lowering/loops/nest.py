@@ -1,0 +1,232 @@
+"""Loop nests over tiles, and the choice of the axis that becomes vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ...ir.core import Op, Value
+from ...ir.types import ElementType, PointerType, TensorType, shape_of
+from .evaluate import Evaluator
+from .graph import reshaped_axis
+from .index import ZERO, Dim, Index, fixed, lane_mask
+
+MAX_LANES = 64
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a root reads and computes: for each memory access its step along each axis of the root, and the widest element."""
+
+    accesses: list[tuple[int | None, ...]]
+    bits: int
+    heavy: bool
+
+
+_HEAVY = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "erf", "libm", "rem"})
+
+
+def survey(e: Evaluator, values: Iterable[Value], shape: tuple[int, ...], pointers: Iterable[Value] = ()) -> Survey:
+    """Walks the lazy expressions below ``values``, all of the root's ``shape``; ``pointers`` are stored through."""
+    graph, found = e.graph, Survey([], 8, False)
+    identity = tuple(range(len(shape)))
+    work: list[tuple[Value, tuple[int | None, ...]]] = []
+    seen: set[tuple[Value, tuple[int | None, ...]]] = set()
+
+    def steps(value: Value, axes: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        result: list[int | None] = [0] * len(shape)
+        for axis, root_axis in enumerate(axes):
+            if root_axis is not None:
+                stride = graph.stride(value, axis)
+                result[root_axis] = None if stride is None else stride.step
+        return tuple(result)
+
+    for pointer in pointers:
+        found.accesses.append(steps(pointer, identity))
+    work += [(v, identity) for v in values if isinstance(v.type, TensorType)]
+    while work:
+        value, axes = work.pop()
+        if (value, axes) in seen or not isinstance(value.type, TensorType):
+            continue
+        seen.add((value, axes))
+        _widen(found, value.type.element)
+        buffer = e.buffers.get(value)
+        if buffer is not None:
+            result: list[int | None] = [0] * len(shape)
+            for axis, root_axis in enumerate(axes):
+                if root_axis is not None:
+                    result[root_axis] = buffer.strides[axis]
+            found.accesses.append(tuple(result))
+            continue
+        record = graph.inductions.get(value)
+        if record is not None:
+            work.append((record.init, axes))
+            continue
+        op = value.op
+        if op is None:
+            continue
+        if op.kind in _HEAVY:
+            found.heavy = True
+        if op.kind == "load":
+            found.accesses.append(steps(op.operands[0], axes))
+            work += [(v, axes) for v in op.operands[1:]]
+        elif op.kind == "desc_load":
+            rank = len(axes)
+            found.accesses.append(tuple(1 if a == rank - 1 else None for a in _inverse(axes, len(shape))))
+        else:
+            work += _operands(op, value, axes)
+    return found
+
+
+def _inverse(axes: tuple[int | None, ...], rank: int) -> list[int | None]:
+    result: list[int | None] = [None] * rank
+    for axis, root_axis in enumerate(axes):
+        if root_axis is not None:
+            result[root_axis] = axis
+    return result
+
+
+def _widen(found: Survey, element: ElementType) -> None:
+    if not isinstance(element, PointerType) and element.is_float:
+        found.bits = max(found.bits, 32, element.bits)
+    elif not isinstance(element, PointerType) and element.bits < 64:
+        found.bits = max(found.bits, element.bits)
+
+
+def _operands(op: Op, value: Value, axes: tuple[int | None, ...]) -> list[tuple[Value, tuple[int | None, ...]]]:
+    """The operands of a lazy op with the root axes that their own axes follow."""
+    kind = op.kind
+    if not op.operands:
+        return []
+    source = op.operands[0]
+    if kind == "broadcast":
+        return [(source, tuple(None if n == 1 else a for n, a in zip(shape_of(source.type), axes, strict=True)))]
+    if kind == "expand_dims":
+        at = op.attrs["axis"]
+        return [(source, axes[:at] + axes[at + 1 :])]
+    if kind == "permute":
+        moved: list[int | None] = [None] * len(axes)
+        for i, axis in enumerate(op.attrs["order"]):
+            moved[axis] = axes[i]
+        return [(source, tuple(moved))]
+    if kind == "split":
+        return [(source, (*axes, None))]
+    if kind == "reshape":
+        shape, old = shape_of(value.type), shape_of(source.type)
+        mapped_axes: list[int | None] = [None] * len(old)
+        for axis, root_axis in enumerate(axes):
+            mapped = reshaped_axis(shape, old, axis) if root_axis is not None and shape[axis] > 1 else None
+            if mapped is not None and mapped_axes[mapped[0]] is None:
+                mapped_axes[mapped[0]] = root_axis
+        return [(source, tuple(mapped_axes))]
+    if kind == "gather":
+        return [(op.operands[1], axes)]
+    return [(v, axes) for v in op.operands]
+
+
+@dataclass(slots=True)
+class Shape:
+    """How a nest runs: the vector axis (None: no vectors) and the number of lanes."""
+
+    axis: int | None
+    lanes: int
+
+
+def choose(e: Evaluator, shape: tuple[int, ...], found: Survey, allowed: Sequence[int] | None = None, wide: int = 2) -> Shape:
+    """The axis with the cheapest accesses, and its vector length: ``wide`` registers of the widest element."""
+    best: tuple[float, int] | None = None
+    limit = max(1, min(MAX_LANES, e.machine.vector_bits * (1 if found.heavy and found.bits > 32 else wide) // found.bits))
+    for axis in range(len(shape)) if allowed is None else allowed:
+        n = shape[axis]
+        if n < 2:
+            continue
+        cost = 1.0
+        for access in found.accesses:
+            step = access[axis]
+            cost += 1 if step == 1 else 0 if step == 0 else 2 if step == -1 else 3 if step is not None and 0 < step <= 4 else 12
+        lanes = lanes_for(n, limit)
+        score = cost * (-(-n // lanes) * min(lanes, limit) / n) * (limit / lanes) ** 0.7, -axis
+        if best is None or score < best:
+            best = score
+    if best is None:
+        return Shape(None, 0)
+    axis = -best[1]
+    return Shape(axis, lanes_for(shape[axis], limit))
+
+
+def lanes_for(n: int, limit: int) -> int:
+    """A power of two, at most ``limit``: one that divides n if it is not much shorter, else enough to cover n."""
+    lanes = 1
+    while lanes < limit and lanes < n:
+        lanes *= 2
+    if lanes >= 8 and n % lanes and n % (lanes // 2) == 0:
+        lanes //= 2
+    return lanes
+
+
+# Loops ----------------------------------------------------------------------------------------------------------------
+
+
+def count(e: Evaluator, n: int, body: Callable[[Dim, list[str]], Sequence[str]], carried: Sequence[tuple[str, str]] = (),
+          step: int = 1) -> list[str]:  # fmt: skip
+    """A loop over 0, step, ... below n (at least one trip) with carried (type, initial operand) values."""
+    if n <= step:
+        return list(body(ZERO, [init for _, init in carried]))
+    e.open()
+    level = e.depth
+
+    def inner(counter: str, values: list[str]) -> Sequence[str]:
+        return body(Dim(counter, level, None, 0, step), values)
+
+    results = e.w.loop("0", str(n), str(step), inner, carried, at_least_once=True)
+    e.close()
+    return results
+
+
+def vectors(e: Evaluator, n: int, lanes: int, body: Callable[[Dim], None]) -> None:
+    """Runs ``body`` for whole vectors of an axis of size n, then for the rest with ``e.active`` set."""
+    whole = n // lanes * lanes
+
+    def full(d: Dim, _: list[str]) -> Sequence[str]:
+        body(d._replace(step=1))
+        return ()
+
+    outer = e.lanes, e.active, e.count
+    e.lanes, e.active, e.count = lanes, None, lanes
+    if whole:
+        count(e, whole, full, step=lanes)
+    if whole < n:
+        e.active, e.count = lane_mask(lanes, n - whole), n - whole
+        body(fixed(whole, 1))
+    e.lanes, e.active, e.count = outer
+
+
+def nest(e: Evaluator, shape: tuple[int, ...], chosen: Shape, body: Callable[[Index], None]) -> None:
+    """Runs ``body`` for every index of ``shape``, the vector axis innermost."""
+    index: list[Dim] = [ZERO] * len(shape)
+
+    def run(axes: list[int]) -> None:
+        if axes:
+            axis = axes[0]
+
+            def inner(d: Dim, _: list[str]) -> Sequence[str]:
+                index[axis] = d
+                run(axes[1:])
+                return ()
+
+            count(e, shape[axis], inner)
+        elif chosen.axis is None:
+            body(tuple(index))
+        else:
+
+            def leaf(d: Dim) -> None:
+                index[chosen.axis] = d  # type: ignore[index]
+                body(tuple(index))
+
+            vectors(e, shape[chosen.axis], chosen.lanes, leaf)
+
+    outer = e.lanes
+    if chosen.axis is None:
+        e.lanes = 0
+    run([d for d, n in enumerate(shape) if d != chosen.axis and n > 1])
+    e.lanes = outer

@@ -1,0 +1,249 @@
+"""State of one function while it is lowered: which cells hold which value, where this thread is, shared scratch memory.
+
+A scalar is one cell, the same in every thread. A tensor is a list of cells, one for each register of its layout: register r of
+thread (lane, warp) holds element ``layout(r, lane, warp)``. Padding elements hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...analysis import axis as axis_analysis
+from ...ir.core import Function, Module, Op, Value
+from ...ir.types import ElementType, TensorType, element_of
+from ...layouts.linear import LinearLayout, bit_positions
+from ...passes.assign_layouts import layouts_of
+from ..writer import Cell, FunctionWriter, llvm_type
+from .machine import SHARED_SPACE, Machine
+
+SHARED = "@shared_scratch"
+
+
+class Context:
+    """One function being lowered."""
+
+    def __init__(self, module: Module, function: Function, w: FunctionWriter, machine: Machine) -> None:
+        self.module = module
+        self.function = function
+        self.w = w
+        self.machine = machine
+        self.layouts = layouts_of(module)
+        self.facts = axis_analysis.analyse(function)
+        self.cells: dict[Value, list[Cell]] = {}
+        self.scratch_bytes = 0
+        self.scratch_read = False  # scratch was read since the last barrier: writing needs one first
+        self.used: set[Value] = {v for op in function.body.walk() for v in op.operands}
+        self.entry = w.point()
+        self._threads: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
+        with w.at(self.entry):
+            thread = machine.thread(w)
+            self.thread = thread
+            self.lane = w.emit(f"and i32 {thread}, {machine.lanes - 1}")
+            self.warp = w.emit(f"lshr i32 {thread}, {machine.lanes.bit_length() - 1}")
+
+    # Values
+
+    def scalar(self, value: Value) -> Cell:
+        (cell,) = self.cells[value]
+        return cell
+
+    def tile(self, value: Value) -> list[Cell]:
+        return self.cells[value]
+
+    def set(self, value: Value, cells: Sequence[Cell]) -> None:
+        self.cells[value] = list(cells)
+
+    def layout(self, value: Value) -> LinearLayout:
+        assert isinstance(value.type, TensorType) and value.type.layout is not None, value
+        return self.layouts[value.type.layout]
+
+    def registers(self, value: Value) -> int:
+        return self.layout(value).registers if isinstance(value.type, TensorType) else 1
+
+    # Where this thread is
+
+    def thread_part(self, lane: Sequence[int], warp: Sequence[int]) -> str:
+        """XOR of the vectors of this thread's set lane and warp bits, an i32 computed once at the function's entry."""
+        key = (tuple(lane), tuple(warp))
+        found = self._threads.get(key)
+        if found is None:
+            with self.w.at(self.entry):
+                parts = [*self._runs(self.lane, lane), *self._runs(self.warp, warp)]
+                found = parts[0] if parts else "0"
+                for part in parts[1:]:
+                    found = self.w.emit(f"xor i32 {found}, {part}")
+            self._threads[key] = found
+        return found
+
+    def _runs(self, number: str, vectors: Sequence[int]) -> list[str]:
+        """One term for each run of bits whose vectors are shifts of each other."""
+        terms, start = [], 0
+        while start < len(vectors):
+            end = start + 1
+            while end < len(vectors) and vectors[end] == vectors[start] << (end - start) and vectors[start]:
+                end += 1
+            vector = vectors[start]
+            if vector:
+                w = self.w
+                picked = w.emit(f"lshr i32 {number}, {start}") if start else number
+                picked = w.emit(f"and i32 {picked}, {(1 << end - start) - 1}")
+                for bit in range(vector.bit_length()):
+                    if vector >> bit & 1:
+                        terms.append(w.emit(f"shl nuw nsw i32 {picked}, {bit}") if bit else picked)
+            start = end
+        return terms
+
+    def index(self, layout: LinearLayout, register: int) -> str:
+        """The padded index of the element in ``register``, an i32 operand."""
+        return self._combine(self.thread_part(layout.lane, layout.warp), layout(register), (*layout.lane, *layout.warp))
+
+    def coordinate(self, layout: LinearLayout, axis: int, register: int) -> str:
+        """The element's coordinate along ``axis``, an i32 operand."""
+        lane, warp = layout.axis_vectors(axis, "lane"), layout.axis_vectors(axis, "warp")
+        bits = bit_positions(layout.shape)[axis]
+        mine = layout(register) >> (bits[0] if bits else 0) & (1 << len(bits)) - 1
+        return self._combine(self.thread_part(lane, warp), mine, (*lane, *warp))
+
+    def _combine(self, thread: str, register: int, vectors: Sequence[int]) -> str:
+        if thread == "0":
+            return str(register)
+        if register == 0:
+            return thread
+        overlap = any(v & register for v in vectors)
+        return self.w.emit(f"xor i32 {thread}, {register}" if overlap else f"add nuw nsw i32 {thread}, {register}")
+
+    def in_range(self, layout: LinearLayout, register: int) -> str | None:
+        """An i1 operand: the element is not padding. None when none can be."""
+        found: str | None = None
+        for axis, size in enumerate(layout.shape):
+            if size & size - 1:
+                at = self.coordinate(layout, axis, register)
+                found = self.both(found, self.w.emit(f"icmp ult i32 {at}, {size}"))
+        return found
+
+    def is_first_replica(self, layout: LinearLayout) -> str | None:
+        """An i1 operand: of the threads that hold the same elements this is the first. None when there are no replicas."""
+        found: str | None = None
+        for number, name in ((self.lane, "lane"), (self.warp, "warp")):
+            mask = layout.free_mask[name]
+            if mask:
+                with self.w.at(self.entry):
+                    bits = self.w.emit(f"and i32 {number}, {mask}")
+                    test = self.w.emit(f"icmp eq i32 {bits}, 0")
+                found = self.both(found, test)
+        return found
+
+    def first_thread(self) -> str:
+        with self.w.at(self.entry):
+            return self.w.emit(f"icmp eq i32 {self.thread}, 0")
+
+    def both(self, a: str | None, b: str | None) -> str | None:
+        """Conjunction of predicates; None means always."""
+        if a is None or b is None:
+            return b if a is None else a
+        return self.w.emit(f"and i1 {a}, {b}")
+
+    # Shared scratch memory: every user starts at offset 0
+
+    def scratch_write(self, bytes: int) -> None:
+        """Announces writes to the first ``bytes`` of the scratch area."""
+        self.scratch_bytes = max(self.scratch_bytes, bytes)
+        if self.scratch_read:
+            self.machine.barrier(self.w)
+            self.scratch_read = False
+
+    def scratch_ready(self) -> None:
+        """What was written is about to be read."""
+        self.machine.barrier(self.w)
+        self.scratch_read = True
+
+    def shared_at(self, offset: str, base: int = 0) -> str:
+        """A pointer into scratch at the byte offset (i32 operand)."""
+        pointer = f"ptr addrspace({SHARED_SPACE})"
+        if base:
+            offset = self.w.emit(f"add nuw nsw i32 {offset}, {base}")
+        return self.w.emit(f"getelementptr inbounds i8, {pointer} {SHARED}, i32 {offset}")
+
+    def put_shared(self, pointer: str, cells: Sequence[Cell]) -> None:
+        """Stores cells to consecutive elements of shared memory, as one access."""
+        w, element = self.w, cells[0].element
+        type = llvm_type(element, 0, memory=True)
+        texts = [self.to_memory(c) for c in cells]
+        if len(texts) > 1:
+            vector = "poison"
+            full = f"<{len(texts)} x {type}>"
+            for i, text in enumerate(texts):
+                vector = w.emit(f"insertelement {full} {vector}, {type} {text}, i32 {i}")
+            w.line(f"store {full} {vector}, ptr addrspace({SHARED_SPACE}) {pointer}, align {memory_bytes(element) * len(texts)}")
+        else:
+            w.line(f"store {type} {texts[0]}, ptr addrspace({SHARED_SPACE}) {pointer}, align {memory_bytes(element)}")
+
+    def get_shared(self, pointer: str, element: ElementType, count: int) -> list[Cell]:
+        """Loads ``count`` consecutive elements of shared memory, as one access."""
+        w = self.w
+        type = llvm_type(element, 0, memory=True)
+        full = f"<{count} x {type}>" if count > 1 else type
+        align = memory_bytes(element) * count
+        loaded = w.emit(f"load {full}, ptr addrspace({SHARED_SPACE}) {pointer}, align {align}")
+        if count == 1:
+            return [self.from_memory(loaded, element)]
+        return [self.from_memory(w.emit(f"extractelement {full} {loaded}, i32 {i}"), element) for i in range(count)]
+
+    def to_memory(self, cell: Cell) -> str:
+        """The operand in its memory type: booleans are bytes."""
+        return self.w.emit(f"zext i1 {cell.text} to i8") if _is_bool(cell.element) else cell.text
+
+    def from_memory(self, text: str, element: ElementType) -> Cell:
+        return Cell(self.w.emit(f"icmp ne i8 {text}, 0") if _is_bool(element) else text, element)
+
+    # Lanes
+
+    def shuffle(self, kind: str, cell: Cell, amount: str) -> Cell:
+        """A cell of any type from another lane, in pieces of 32 bits."""
+        w = self.w
+        bits = 8 if _is_bool(cell.element) else cell.element.bits
+        text = self.to_memory(cell)
+        type = llvm_type(cell.element, 0, memory=True)
+        integer = f"i{bits}"
+        if type.startswith("ptr"):
+            text = w.emit(f"ptrtoint {type} {text} to i64")
+        elif type != integer:
+            text = w.emit(f"bitcast {type} {text} to {integer}")
+        if bits <= 32:
+            wide = text if bits == 32 else w.emit(f"zext {integer} {text} to i32")
+            moved = self.machine.shuffle(w, kind, wide, amount)
+            back = moved if bits == 32 else w.emit(f"trunc i32 {moved} to {integer}")
+        else:
+            low = self.machine.shuffle(w, kind, w.emit(f"trunc i64 {text} to i32"), amount)
+            upper = w.emit(f"lshr i64 {text}, 32")
+            high = self.machine.shuffle(w, kind, w.emit(f"trunc i64 {upper} to i32"), amount)
+            high = w.emit(f"shl i64 {w.emit(f'zext i32 {high} to i64')}, 32")
+            back = w.emit(f"or i64 {w.emit(f'zext i32 {low} to i64')}, {high}")
+        if type.startswith("ptr"):
+            back = w.emit(f"inttoptr i64 {back} to {type}")
+        elif type != integer:
+            back = w.emit(f"bitcast {integer} {back} to {type}")
+        return self.from_memory(back, cell.element)
+
+    def choose(self, condition: str, yes: Cell, no: Cell) -> Cell:
+        """``select`` on one cell."""
+        if yes.text == no.text:
+            return yes
+        return Cell(self.w.emit(f"select i1 {condition}, {yes.typed}, {no.typed}"), yes.element)
+
+    def reason(self, op: Op) -> str:
+        """Where ``op`` stands in the user's source, for messages."""
+        return f"{op.kind} at {op.loc}" if op.loc is not None else op.kind
+
+
+def memory_bytes(element: ElementType) -> int:
+    """Bytes of one element in memory."""
+    return max(1, element.bits // 8)
+
+
+def _is_bool(element: ElementType) -> bool:
+    return element.is_bool
+
+
+def element(value: Value) -> ElementType:
+    return element_of(value.type)

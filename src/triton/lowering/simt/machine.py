@@ -1,0 +1,68 @@
+"""What a target must supply to the thread-level lowering: one protocol, answered in LLVM IR by each back end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ...ir.core import Op
+from ...ir.types import ElementType
+from ..writer import Cell, FunctionWriter, ModuleWriter
+
+if TYPE_CHECKING:
+    from .context import Context
+
+SHARED_SPACE = 3
+
+
+class Machine(Protocol):
+    """Operands named ``text`` are LLVM operands without their type. ``predicate`` is an i1 operand, or None for always."""
+
+    lanes: int
+    warps: int
+
+    def kernel(self, module: ModuleWriter, name: str, params: Sequence[str]) -> FunctionWriter:
+        """Starts the kernel's function: calling convention, launch bounds, attributes."""
+
+    def thread(self, w: FunctionWriter) -> str:
+        """This thread's number within the program, i32."""
+
+    def program_id(self, w: FunctionWriter, axis: int) -> str: ...
+
+    def num_programs(self, w: FunctionWriter, axis: int) -> str: ...
+
+    def barrier(self, w: FunctionWriter) -> None:
+        """All threads of the program meet; shared and global memory written before is seen after."""
+
+    def shuffle(self, w: FunctionWriter, kind: str, text: str, amount: str) -> str:
+        """An i32 from another lane: ``xor`` (lane ^ amount), ``up`` (lane - amount), ``down`` (lane + amount), ``index`` (lane amount).
+
+        ``up`` and ``down`` beyond the warp give the lane's own value.
+        """
+
+    def load(
+        self, w: FunctionWriter, pointer: Cell, element: ElementType, count: int, predicate: str | None, others: Sequence[Cell] | None, op: Op
+    ) -> list[str]:
+        """``count`` consecutive elements (aligned as a whole) in their memory type; ``others``, or 0, where the predicate fails."""
+
+    def store(self, w: FunctionWriter, pointer: Cell, values: Sequence[Cell], predicate: str | None, op: Op) -> None:
+        """``values``, in their memory type, to consecutive addresses (aligned as a whole)."""
+
+    def atomic(self, w: FunctionWriter, op: Op, pointer: Cell, values: Sequence[Cell], predicate: str | None) -> Cell:
+        """``atomic_rmw`` (one value) or ``atomic_cas`` (expected, new) on one element; the old value, 0 where not done."""
+
+    def elementwise(self, w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell] | None:
+        """The target's own way for one element, or None for the common rule."""
+
+    def elementwise_pack(self, op: Op) -> int:
+        """How many neighbouring registers ``op`` takes at once (inline assembly with ``pack``); usually 1."""
+
+    def dot(self, c: Context, op: Op) -> list[Cell]:
+        """The accumulator's registers after the product."""
+
+    def print(self, c: Context, op: Op) -> None: ...
+
+    def assertion(self, c: Context, op: Op) -> None: ...
+
+    def finish(self, module: ModuleWriter, kernel: str) -> None:
+        """Metadata that belongs to the module."""

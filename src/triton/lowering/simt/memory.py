@@ -1,0 +1,256 @@
+"""Loads, stores and atomics of tiles: neighbouring registers become one access as wide as the analyses permit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.core import Op, Value
+from ...ir.ops import OPS
+from ...ir.types import PointerType, TensorType, element_of, i64
+from ...layouts.linear import LinearLayout, bit_positions
+from ..writer import Cell
+from .context import Context, memory_bytes
+
+MAX_ACCESS_BYTES = 16
+
+
+def access_width(c: Context, pointer: Value, mask: Value | None) -> int:
+    """How many consecutive registers of ``pointer``'s layout one access may cover."""
+    if not isinstance(pointer.type, TensorType):
+        return 1
+    layout, facts = c.layout(pointer), c.facts.get(pointer)
+    pointee = element_of(pointer.type)
+    assert isinstance(pointee, PointerType)
+    bytes = memory_bytes(pointee.pointee)
+    if facts is None or not layout.register:
+        return 1
+    bits = bit_positions(layout.shape)
+    axis = next((d for d, places in enumerate(bits) if places and layout.register[0] == 1 << places[0]), None)
+    if axis is None:
+        return 1
+    run = 0
+    while run < min(len(layout.register), len(bits[axis])) and layout.register[run] == 1 << bits[axis][run]:
+        run += 1
+    size = layout.shape[axis]
+    limits = [1 << run, facts.contiguity[axis], max(1, facts.divisibility[axis] // bytes), MAX_ACCESS_BYTES // bytes, size & -size]
+    if mask is not None and isinstance(mask.type, TensorType):
+        known = c.facts.get(mask)
+        limits.append(known.constancy[axis] if known is not None else 1)
+    width = min(limits)
+    return 1 << width.bit_length() - 1
+
+
+def _mask(c: Context, op: Op, position: int) -> list[Cell] | None:
+    return c.tile(op.operands[position]) if len(op.operands) > position else None
+
+
+def _predicate(c: Context, layout: LinearLayout | None, register: int, mask: Sequence[Cell] | None) -> str | None:
+    """Mask and not padding."""
+    found = c.in_range(layout, register) if layout is not None else None
+    if mask is not None and mask[register].text != "true":
+        found = c.both(found, mask[register].text)
+    return found
+
+
+def load(c: Context, op: Op) -> None:
+    """Every thread loads what its registers hold; replicas load it too."""
+    pointer, result = op.operands[0], op.results[0]
+    is_tensor = isinstance(pointer.type, TensorType)
+    layout = c.layout(pointer) if is_tensor else None
+    mask, other = _mask(c, op, 1), _mask(c, op, 2)
+    width = access_width(c, pointer, op.operands[1] if mask is not None else None)
+    pointers = c.tile(pointer)
+    kind = element_of(result.type)
+    cells: list[Cell] = []
+    for r in range(0, len(pointers), width):
+        predicate = _predicate(c, layout, r, mask)
+        others = other[r : r + width] if other is not None else None
+        texts = c.machine.load(c.w, pointers[r], kind, width, predicate, others, op)
+        cells += [c.from_memory(text, kind) for text in texts]
+    c.set(result, cells)
+
+
+def store(c: Context, op: Op) -> None:
+    """One of several replicas stores; a scalar is stored by the first thread."""
+    pointer, value = op.operands[:2]
+    is_tensor = isinstance(pointer.type, TensorType)
+    layout = c.layout(pointer) if is_tensor else None
+    mask = _mask(c, op, 2)
+    width = access_width(c, pointer, op.operands[2] if mask is not None else None)
+    owner = c.is_first_replica(layout) if layout is not None else c.first_thread()
+    pointers, values = c.tile(pointer), c.tile(value)
+    for r in range(0, len(pointers), width):
+        predicate = c.both(owner, _predicate(c, layout, r, mask))
+        c.machine.store(c.w, pointers[r], values[r : r + width], predicate, op)
+
+
+def atomic(c: Context, op: Op) -> None:
+    """Atomics act once for each element: one of several replicas acts, and tells the others the old value if it is used."""
+    pointer, result = op.operands[0], op.results[0]
+    is_tensor = isinstance(pointer.type, TensorType)
+    layout = c.layout(pointer) if is_tensor else None
+    values = [c.tile(v) for v in op.operands[1 : 2 if op.kind == "atomic_rmw" else 3]]
+    mask = _mask(c, op, 2) if op.kind == "atomic_rmw" else None
+    owner = c.is_first_replica(layout) if layout is not None else c.first_thread()
+    cells = []
+    for r, at in enumerate(c.tile(pointer)):
+        predicate = c.both(owner, _predicate(c, layout, r, mask))
+        cells.append(c.machine.atomic(c.w, op, at, [v[r] for v in values], predicate))
+    if result in c.used and owner is not None:
+        cells = _told(c, cells, layout, owner)
+    c.set(result, cells)
+
+
+def _told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner: str) -> list[Cell]:
+    """The owners' cells, brought to the replicas through shared memory."""
+    kind = cells[0].element
+    width = memory_bytes(kind)
+    elements = 1 << layout.total_bits if layout is not None else 1
+    c.scratch_write(elements * width)
+
+    def place(r: int) -> str:
+        index = c.index(layout, r) if layout is not None else "0"
+        return c.shared_at(c.w.emit(f"mul nuw nsw i32 {index}, {width}"))
+
+    with c.w.branch(owner, "owner"):
+        for r, cell in enumerate(cells):
+            c.put_shared(place(r), [cell])
+    c.scratch_ready()
+    return [c.get_shared(place(r), kind, 1)[0] for r in range(len(cells))]
+
+
+# Descriptors: base, sizes and strides as scalars; a box is read and written element by element ---------------------------
+
+
+def make_desc(c: Context, op: Op) -> None:
+    cells = [c.scalar(v) for v in op.operands]
+    wide = [cells[0]]
+    for cell in cells[1:]:
+        wide.append(_to_i64(c, cell))
+    c.set(op.results[0], wide)
+    c.descriptors[op.results[0]] = op.attrs.get("padding", "zero")
+
+
+def _to_i64(c: Context, cell: Cell) -> Cell:
+    if cell.element.bits == 64:
+        return Cell(cell.text, i64)
+    extend = "sext" if cell.element.is_signed else "zext"
+    return Cell(c.w.emit(f"{extend} {cell.type} {cell.text} to i64"), i64)
+
+
+def box(c: Context, descriptor: Value, offsets: Sequence[Value], layout: LinearLayout, register: int) -> tuple[Cell, str]:
+    """Address and bounds predicate of one element of the box at ``offsets``."""
+    w = c.w
+    base, *rest = c.tile(descriptor)
+    rank = len(layout.shape)
+    sizes, strides = rest[:rank], rest[rank:]
+    inside: str | None = c.in_range(layout, register)
+    total = "0"
+    for d in range(rank):
+        start = _to_i64(c, c.scalar(offsets[d])).text
+        at = w.emit(f"zext i32 {c.coordinate(layout, d, register)} to i64")
+        at = w.emit(f"add nsw i64 {start}, {at}")
+        inside = c.both(inside, w.emit(f"icmp ult i64 {at}, {sizes[d].text}"))
+        step = w.emit(f"mul nsw i64 {at}, {strides[d].text}")
+        total = step if d == 0 else w.emit(f"add nsw i64 {total}, {step}")
+    assert isinstance(base.element, PointerType) and inside is not None
+    scaled = w.emit(f"mul nsw i64 {total}, {memory_bytes(base.element.pointee)}")
+    return Cell(w.emit(f"getelementptr i8, {base.type} {base.text}, i64 {scaled}"), base.element), inside
+
+
+def desc_load(c: Context, op: Op) -> None:
+    descriptor, *offsets = op.operands
+    result = op.results[0]
+    layout, kind = c.layout(result), element_of(result.type)
+    padding = [c.constant(kind, float("nan"))] if c.descriptors.get(descriptor) == "nan" and kind.is_float else None
+    cells = []
+    for r in range(layout.registers):
+        pointer, inside = box(c, descriptor, offsets, layout, r)
+        (text,) = c.machine.load(c.w, pointer, kind, 1, inside, padding, op)
+        cells.append(c.from_memory(text, kind))
+    c.set(result, cells)
+
+
+def desc_store(c: Context, op: Op) -> None:
+    descriptor, value, *offsets = op.operands
+    layout = c.layout(value)
+    owner = c.is_first_replica(layout)
+    kind = op.attrs.get("op", "store")
+    for r, cell in enumerate(c.tile(value)):
+        pointer, inside = box(c, descriptor, offsets, layout, r)
+        predicate = c.both(owner, inside)
+        if kind == "store":
+            c.machine.store(c.w, pointer, [cell], predicate, op)
+        else:
+            update = Op("atomic_rmw", [], [], {"op": kind, "sem": "relaxed", "scope": "gpu"}, (), op.loc)
+            c.machine.atomic(c.w, update, pointer, [cell], predicate)
+
+
+# Ordering ------------------------------------------------------------------------------------------------------------
+
+
+class Ordering:
+    """Inserts barriers between accesses of different threads of the program to what may be the same global memory.
+
+    Within a program every load sees all stores before it and none after it. Threads run apart, so a barrier is needed between a write and
+    a later access of the same memory, and between a read and a later write of it, unless each thread touches only its own elements: the same
+    pointer value in the same layout. Pointers that come from different kernel parameters are taken not to overlap.
+    """
+
+    def __init__(self, c: Context) -> None:
+        self.c = c
+        self.reads: dict[Value | None, set[Value]] = {}
+        self.writes: dict[Value | None, set[Value]] = {}
+
+    def before(self, op: Op) -> None:
+        """Called before each memory op is emitted."""
+        effects = OPS[op.kind].effects
+        if not effects & {"read", "write"} or op.kind in ("assume", "assert", "print", "barrier"):
+            return
+        pointer = op.operands[0] if op.operands else None
+        base = self.base(pointer)
+        writes = "write" in effects
+        hazard = self.clash(self.writes, base, pointer) or (writes and self.clash(self.reads, base, pointer))
+        if hazard:
+            self.c.machine.barrier(self.c.w)
+            self.clear()
+            self.c.scratch_read = False
+        if pointer is not None:
+            (self.writes if writes else self.reads).setdefault(base, set()).add(pointer)
+
+    def clear(self) -> None:
+        self.reads.clear()
+        self.writes.clear()
+
+    def clash(self, known: dict[Value | None, set[Value]], base: Value | None, pointer: Value | None) -> bool:
+        for other, pointers in known.items():
+            if (other is base or other is None or base is None) and (pointers != {pointer} or not self.injective(pointer)):
+                return True
+        return False
+
+    def injective(self, pointer: Value | None) -> bool:
+        """Whether every element is accessed by one thread only, so that its own program order suffices."""
+        if pointer is None or not isinstance(pointer.type, TensorType):
+            return False
+        layout, facts = self.c.layout(pointer), self.c.facts.get(pointer)
+        if facts is None or any(layout.free_mask.values()):
+            return False
+        return all(n == 1 or facts.contiguity[d] >= n for d, n in enumerate(layout.shape)) and len(layout.shape) == 1
+
+    def base(self, pointer: Value | None) -> Value | None:
+        """The kernel parameter a pointer comes from; None when it cannot be told."""
+        seen = 0
+        while pointer is not None and seen < 1000:
+            seen += 1
+            op = pointer.op
+            if op is None:
+                if pointer in self.c.function.args:
+                    return pointer
+                pointer = self.c.carried.get(pointer)
+            elif op.kind in ("addptr", "splat", "broadcast", "expand_dims", "reshape", "permute", "convert_layout", "hint", "make_desc"):
+                pointer = op.operands[0]
+            elif op.kind == "for":
+                pointer = op.operands[3 + pointer.index]
+            else:
+                return None
+        return None

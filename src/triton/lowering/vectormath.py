@@ -1,0 +1,336 @@
+"""exp, exp2, expm1, log, log2, sin, cos, tanh and erf of float and double values, written in plain arithmetic.
+
+Within 1 ulp (f32) and 2 ulp (f64) over the whole range; denormals, infinities, NaN and signed zeros come out as C has them. Method:
+reduction to a small interval with constants split so that the leading products are exact, then a polynomial
+(``coefficients.py``). Rounding to an integer is done by adding 1.5 * 2^(mantissa bits), whose low bits are then that integer.
+Every function works on scalars and on vectors and never branches on data, except sin and cos, whose huge arguments are left to
+the C library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import coefficients as c
+from .values import Num
+from .writer import FunctionWriter, ModuleWriter, vector
+
+INF = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What the algorithms need to know of float or double."""
+
+    integer: str
+    mantissa: int  # stored bits
+    bias: int
+    sqrt_half: int  # the bits of sqrt(1/2), rounded down
+    exp: Sequence[float]
+    exp2: Sequence[float]
+    sin: Sequence[float]
+    cos: Sequence[float]
+    erf: Sequence[float]
+    tanh: Sequence[float]
+    ln2: tuple[float, float]
+    exp_range: tuple[float, float]  # outside, exp is 0 or infinity
+    expm1_low: float  # below, expm1 is -1
+    tanh_high: float  # above, tanh is 1
+
+    @property
+    def magic(self) -> float:
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def magic_bits(self) -> int:
+        return ((self.bias + self.mantissa) << self.mantissa) | (1 << (self.mantissa - 1))
+
+
+_FORMATS = {
+    "float": _Format(
+        "i32", 23, 127, 0x3F3504F3, c.EXP_F32, c.EXP2_F32, c.SIN_F32, c.COS_F32, c.ERF_F32, c.TANH_F32, c.LN2_F32,
+        (-104.0, 89.0), -18.0, 10.0,
+    ),
+    "double": _Format(
+        "i64", 52, 1023, 0x3FE6A09E667F3BCC, c.EXP_F64, c.EXP2_F64, c.SIN_F64, c.COS_F64, c.ERF_F64, c.TANH_F64, c.LN2_F64,
+        (-746.0, 710.0), -38.0, 20.0,
+    ),
+}
+
+
+def _clamp(x: Num, low: float | None, high: float | None) -> Num:
+    """``x`` kept between the bounds; a NaN stays."""
+    if high is not None:
+        x = x.gt(high).select(high, x)
+    if low is not None:
+        x = x.lt(low).select(low, x)
+    return x
+
+
+def _nearest(x: Num, factor: float) -> tuple[Num, Num]:
+    """x * factor rounded to an integer, as a float and as an integer. The product must be below 2^(mantissa - 1)."""
+    f = _FORMATS[x.base]
+    shifted = x.muladd(factor, f.magic)
+    return shifted - f.magic, shifted.to_bits() - f.magic_bits
+
+
+def _scale(p: Num, n: Num) -> Num:
+    """p * 2^n for p near 1, also where the result is a denormal or overflows. Two steps, of which only the last can round."""
+    f = _FORMATS[p.base]
+    half = ((n + 4 * f.bias) >> 1) - 2 * f.bias  # an arithmetic shift, which 64-bit lanes lack on many machines
+    return p * _power_of_two(half, p.base) * _power_of_two(n - half, p.base)
+
+
+def _power_of_two(n: Num, base: str) -> Num:
+    f = _FORMATS[base]
+    return ((n + f.bias) << f.mantissa).bitcast(base)
+
+
+def _reduce_exp(x: Num) -> tuple[Num, Num]:
+    """n and exp(r) - 1 with x = n ln 2 + r."""
+    f = _FORMATS[x.base]
+    n_float, n = _nearest(x, c.LOG2_E)
+    r = n_float.muladd(-f.ln2[1], n_float.muladd(-f.ln2[0], x))
+    return n, (r * r).muladd(r.polynomial(f.exp), r)
+
+
+def exp(x: Num) -> Num:
+    f = _FORMATS[x.base]
+    n, tail = _reduce_exp(_clamp(x, *f.exp_range))
+    return _scale(tail + 1.0, n)
+
+
+def exp2(x: Num) -> Num:
+    f = _FORMATS[x.base]
+    x = _clamp(x, -f.bias - f.mantissa - 2.0, f.bias + 2.0)
+    n_float, n = _nearest(x, 1.0)
+    r = x - n_float
+    return _scale(r.muladd(r.polynomial(f.exp2), 1.0), n)
+
+
+def expm1(x: Num) -> Num:
+    f = _FORMATS[x.base]
+    n, tail = _reduce_exp(_clamp(x, f.expm1_low, f.exp_range[1]))
+    half = _power_of_two(n - 1, x.base)  # 2^n itself would overflow before the result does
+    result = half.muladd(tail, half - 0.5)
+    return x.eq(0.0).select(x, result + result)
+
+
+def tanh(x: Num) -> Num:
+    """x + x^3 q(x^2) near zero, 1 - 2 / (exp(2|x|) + 1) farther out."""
+    f = _FORMATS[x.base]
+    magnitude = x.abs()
+    a = _clamp(magnitude, None, f.tanh_high)
+    n, tail = _reduce_exp(a + a)
+    power = _power_of_two(n, x.base)
+    far = 1.0 - 2.0 / (power.muladd(tail, power) + 1.0)
+    z = x * x
+    near = (z * magnitude).muladd(z.polynomial(f.tanh), magnitude)
+    return magnitude.compare("ult", c.TANH_SPLIT).select(near, far).call("copysign", x)
+
+
+def _split_log(x: Num) -> tuple[Num, Num]:
+    """k (as a float) and f with x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2). For positive finite x."""
+    t = _FORMATS[x.base]
+    tiny = x.lt(2.0 ** (1 - t.bias))
+    scaled = tiny.select(x * 2.0 ** (t.mantissa + 1), x)
+    above = scaled.to_bits() - t.sqrt_half
+    m = ((above & ((1 << t.mantissa) - 1)) + t.sqrt_half).bitcast(x.base)
+    if x.base == "float":
+        k = above.ashr(t.mantissa).convert("sitofp", x.base)
+    else:  # by hand: few machines convert 64-bit integers in vectors
+        biased = (above + (t.bias << t.mantissa + 1)) >> t.mantissa
+        k = (biased + t.magic_bits).bitcast(x.base) - (t.magic + 2.0 * t.bias)
+    return k + tiny.select(k.const(-(t.mantissa + 1)), k.const(0.0)), m - 1.0
+
+
+def _finish_log(x: Num, result: Num) -> Num:
+    """Zero, negative numbers, infinity and NaN."""
+    special = x.eq(0.0).select(-INF, x.lt(0.0).select(x.const(float("nan")), x))
+    regular = x.gt(0.0) & x.lt(INF)
+    return regular.select(result, special)
+
+
+def _log_parts(f: Num) -> tuple[Num, Num, Num]:
+    """log(1 + f) = f - square / 2 + rest, as (f^2 / 2, rest, s)."""
+    s = f / (f + 2.0)
+    z = s * s
+    half_square = f * f * 0.5
+    rest = s * (z * z.polynomial(c.LOG_F64) + half_square)
+    return half_square, rest, s
+
+
+def log(x: Num) -> Num:
+    k, f = _split_log(x)
+    high, low = _FORMATS[x.base].ln2
+    if x.base == "float":
+        z = f * f
+        tail = k.muladd(low, z * f * f.polynomial(c.LOG_F32))
+        return _finish_log(x, k.muladd(high, z.muladd(-0.5, tail) + f))
+    half_square, rest, _ = _log_parts(f)
+    return _finish_log(x, k.muladd(high, f - (half_square - k.muladd(low, rest))))
+
+
+def log2(x: Num) -> Num:
+    k, f = _split_log(x)
+    if x.base == "float":
+        z = f * f
+        tail = z.muladd(-0.5, z * f * f.polynomial(c.LOG_F32))
+        fraction = c.LOG2_E - 1.0
+        return _finish_log(x, k + (f + (tail + f.muladd(fraction, tail * fraction))))
+    half_square, rest, _ = _log_parts(f)
+    # The sum and 1 / ln 2 are both split in two, so that the leading product is exact.
+    sum_high = ((f - half_square).to_bits() & -(1 << 32)).bitcast("double")
+    sum_low = (f - sum_high) - half_square + rest
+    factor_high, factor_low = c.LOG2_E_PARTS
+    product = sum_high * factor_high
+    error = (sum_low + sum_high) * factor_low + sum_low * factor_high
+    total = k + product
+    return _finish_log(x, total + (error + ((k - total) + product)))
+
+
+_TRIG_LIMIT = 2.0**19
+
+
+def _reduce_trig(x: Num) -> tuple[Num, Num, Num]:
+    """r, its low part, and the quadrant with x = quadrant * pi/2 + r. |x| is at most _TRIG_LIMIT. All of double."""
+    p1, p2, p3, p4 = c.HALF_PI
+    n, quadrant = _nearest(x, c.TWO_OVER_PI)
+    r = x - n * p1  # exact, as is n * p2
+    second = n * p2
+    high = r - second
+    low = (r - high) - second  # |r| > |second| or the difference is exact anyway
+    third = n * p3
+    top = high - third
+    part = high - top
+    low = low + ((part - third) - n * p4)
+    result = top + low
+    return result, (top - result) + low, quadrant
+
+
+def _sin_cos(x: Num, shift: int) -> Num:
+    """sin(x + shift * pi/2) for |x| <= _TRIG_LIMIT; NaN for infinities."""
+    if x.base == "float":
+        wide = x.convert("fpext", "double")
+        n, whole = _nearest(wide, c.TWO_OVER_PI)
+        reduced = n.muladd(-(c.HALF_PI[1] + c.HALF_PI[2]), n.muladd(-c.HALF_PI[0], wide))
+        r, quadrant = reduced.convert("fptrunc", "float"), whole.convert("trunc", "i32")
+        z = r * r
+        sine = (z * r).muladd(z.polynomial(c.SIN_F32), r)
+        cosine = (z * z).muladd(z.polynomial(c.COS_F32), z.muladd(-0.5, 1.0))
+    else:
+        r, low, quadrant = _reduce_trig(x)
+        z = r * r
+        sine = r - ((z * (low * 0.5 - z * r * z.polynomial(c.SIN_F64[1:])) - low) - z * r * c.SIN_F64[0])
+        half = z * 0.5
+        head = 1.0 - half
+        cosine = head + (((1.0 - head) - half) + (z * z * z.polynomial(c.COS_F64) - r * low))
+    if shift:
+        quadrant = quadrant + shift
+    chosen = (quadrant & 1).eq(0).select(sine, cosine)
+    sign = (quadrant & 2) << (quadrant.bits - 2)
+    return (chosen.to_bits() ^ sign).bitcast(x.base)
+
+
+def _trig(name: str, shift: int) -> Callable[[Num], Num]:
+    def compute(x: Num) -> Num:
+        result = _sin_cos(x, shift)
+        if name == "sin":
+            result = x.eq(0.0).select(x, result)
+        magnitude = x.abs()
+        huge = magnitude.gt(_TRIG_LIMIT) & magnitude.lt(INF)
+        w = x.w
+        any_huge = huge
+        if x.lanes:
+            callee = w.module.declare(f"llvm.vector.reduce.or.v{x.lanes}i1", "i1", [huge.type])
+            any_huge = Num(w, w.call("i1", callee, [huge.typed]), "i1", 0)
+        before, slow = w.block, _slow_helper(w.module, name, x)
+        rare = w.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
+        with w.branch(any_huge.text, "huge", f", !prof {rare}"):
+            other = w.call(x.type, slow, [x.typed, result.typed])
+            inside = w.block
+        return Num(w, w.emit(f"phi {x.type} [ {result.text}, %{before} ], [ {other}, %{inside} ]"), x.base, x.lanes)
+
+    return compute
+
+
+def _slow_helper(module: ModuleWriter, name: str, x: Num) -> str:
+    """A function (x, result so far) -> result with the lanes of huge x computed by the C library."""
+    symbol = f"tl.{name}.huge.{x.base}{x.lanes or ''}"
+
+    def build(module: ModuleWriter) -> FunctionWriter:
+        w = FunctionWriter(
+            module, symbol, x.type, [f"{x.type} %x", f"{x.type} %near"], linkage="internal",
+            attributes=module.attributes("cold noinline nounwind willreturn memory(none)"),
+        )
+        result = per_lane_in_double(name, Num(w, "%x", x.base, x.lanes))
+        far = Num(w, "%x", x.base, x.lanes).abs().gt(_TRIG_LIMIT)
+        w.ret(far.select(result, Num(w, "%near", x.base, x.lanes)).typed)
+        return w
+
+    return module.helper(symbol, build)
+
+
+def erf(x: Num) -> Num:
+    """x + x q(x^2) near zero, 1 - erfc(|x|) farther out."""
+    a = x.abs()
+    near = x.muladd((x * x).polynomial(_FORMATS[x.base].erf), x)
+    if x.base == "float":
+        far = 1.0 - exp2(-_clamp(a, None, 4.0).polynomial(c.ERF_TAIL_F32))
+    else:
+        limited = _clamp(a, None, 6.0)
+        scaled = ((limited - 2.0) / (limited + 2.0)).polynomial(c.ERF_TAIL_F64)
+        far = 1.0 - exp(-(limited * limited)) * scaled
+    return a.compare("ult", c.ERF_SPLIT).select(near, far.call("copysign", x))
+
+
+def per_lane(symbol: str, args: Sequence[Num], base: str) -> Num:
+    """Calls the C function ``symbol`` for each lane; the result is of LLVM type ``base``."""
+    w, lanes = args[0].w, args[0].lanes
+    callee = w.module.declare(symbol, base, [a.base for a in args], "nounwind willreturn memory(none)")
+    if not lanes:
+        return Num(w, w.call(base, callee, [a.typed for a in args]), base, 0)
+    result = "poison"
+    for lane in range(lanes):
+        scalars = [f"{a.base} {w.emit(f'extractelement {a.typed}, i64 {lane}')}" for a in args]
+        value = w.call(base, callee, scalars)
+        result = w.emit(f"insertelement <{lanes} x {base}> {result}, {base} {value}, i64 {lane}")
+    return Num(w, result, base, lanes)
+
+
+def per_lane_in_double(symbol: str, *args: Num) -> Num:
+    """``per_lane`` in double precision whatever the arguments are, rounded to the first one's type."""
+    wide = [a if a.base == "double" else a.convert("fpext", "double") for a in args]
+    result = per_lane(symbol, wide, "double")
+    return result if args[0].base == "double" else result.convert("fptrunc", "float")
+
+
+def outlined(name: str, compute: Callable[..., Num], count: int = 1) -> Callable[..., Num]:
+    """``compute`` as a call of a helper function of the module, to be inlined by LLVM: its text is written once for each type."""
+
+    def call(*args: Num) -> Num:
+        x = args[0]
+        symbol = f"tl.{name}.{x.base}{x.lanes or ''}"
+        type = vector(x.base, x.lanes)
+
+        def build(module: ModuleWriter) -> FunctionWriter:
+            params = [f"{type} %a{i}" for i in range(count)]
+            attributes = module.attributes("alwaysinline nounwind willreturn memory(none)")
+            w = FunctionWriter(module, symbol, type, params, linkage="internal", attributes=attributes)
+            w.ret(compute(*(Num(w, f"%a{i}", x.base, x.lanes) for i in range(count))).typed)
+            return w
+
+        callee = x.w.module.helper(symbol, build)
+        return Num(x.w, x.w.call(type, callee, [a.typed for a in args]), x.base, x.lanes)
+
+    return call
+
+
+FUNCTIONS: dict[str, Callable[[Num], Num]] = {
+    name: outlined(name, compute)
+    for name, compute in (
+        ("exp", exp), ("exp2", exp2), ("expm1", expm1), ("log", log), ("log2", log2), ("tanh", tanh), ("erf", erf),
+        ("sin", _trig("sin", 0)), ("cos", _trig("cos", 1)),
+    )
+}
