@@ -201,6 +201,10 @@ class ModuleWriter:
         """The metadata node ``!N = !{body}`` (write the braces: ``!{i32 1}`` or ``distinct !{...}``); equal bodies share one."""
         return self._metadata.setdefault(body, f"!{len(self._metadata)}")
 
+    def named_metadata(self, name: str, nodes: Sequence[str]) -> None:
+        """``!name = !{...}`` with these nodes."""
+        self.add_text(f"!{name} = !{{{', '.join(nodes)}}}")
+
     def distinct_metadata(self, extra: str = "") -> str:
         """A new node whose first operand is itself, as ``!llvm.loop`` wants it; ``extra`` follows, like ``!3, !4``."""
         node = f"!{len(self._metadata)}"
@@ -270,6 +274,11 @@ class FunctionWriter:
         self._values += 1
         self._lines.append(f"  {name} = {rhs}")
         return name
+
+    def reserve(self) -> str:
+        """A value name to be defined later, by a line put at a point (a phi that closes a loop)."""
+        self._values += 1
+        return f"%v{self._values - 1}"
 
     def cell(self, rhs: str, element: ElementType, lanes: int) -> Cell:
         """``emit`` with the result as a cell."""

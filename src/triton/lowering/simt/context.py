@@ -6,15 +6,20 @@ thread (lane, warp) holds element ``layout(r, lane, warp)``. Padding elements ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ...analysis import axis as axis_analysis
 from ...ir.core import Function, Module, Op, Value
 from ...ir.types import ElementType, TensorType, element_of
 from ...layouts.linear import LinearLayout, bit_positions
 from ...passes.assign_layouts import layouts_of
+from ..elementwise import emit_constant
 from ..writer import Cell, FunctionWriter, llvm_type
 from .machine import SHARED_SPACE, Machine
+
+if TYPE_CHECKING:
+    from .memory import Ordering
 
 SHARED = "@shared_scratch"
 
@@ -30,6 +35,10 @@ class Context:
         self.layouts = layouts_of(module)
         self.facts = axis_analysis.analyse(function)
         self.cells: dict[Value, list[Cell]] = {}
+        self.carried: dict[Value, Value] = {}  # loop-carried block argument -> its initial value
+        self.descriptors: dict[Value, str] = {}  # descriptor -> padding
+        self.memory: Ordering | None = None
+        self.rules: Mapping[str, Callable[[Context, Op], None]] = {}
         self.scratch_bytes = 0
         self.scratch_read = False  # scratch was read since the last barrier: writing needs one first
         self.used: set[Value] = {v for op in function.body.walk() for v in op.operands}
@@ -41,7 +50,20 @@ class Context:
             self.lane = w.emit(f"and i32 {thread}, {machine.lanes - 1}")
             self.warp = w.emit(f"lshr i32 {thread}, {machine.lanes.bit_length() - 1}")
 
+    def lower(self, op: Op) -> None:
+        """Emits one op: a rule for each kind, see ``lower.py``."""
+        if self.memory is not None:
+            self.memory.before(op)
+        self.rules[op.kind](self, op)
+
+    def enter_region(self) -> None:
+        """A block that several ways lead to: what other threads did on the way here is not known."""
+        self.scratch_read = True
+
     # Values
+
+    def constant(self, element: ElementType, value: bool | int | float) -> Cell:
+        return emit_constant(element, value)
 
     def scalar(self, value: Value) -> Cell:
         (cell,) = self.cells[value]
