@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "3.9.0"
 
 if TYPE_CHECKING:
-    from .runtime.autotuner import Config, autotune, heuristics
-    from .runtime.jit import JITFunction, KernelInterface, constexpr_function, jit, reinterpret
+    from .runtime.autotuner import Config as Config
+    from .runtime.autotuner import autotune as autotune
+    from .runtime.autotuner import heuristics as heuristics
+    from .runtime.jit import JITFunction as JITFunction
+    from .runtime.jit import KernelInterface as KernelInterface
+    from .runtime.jit import constexpr_function as constexpr_function
+    from .runtime.jit import jit as jit
+    from .runtime.jit import reinterpret as reinterpret
 
 # Names and where they live. They are imported when first read, so that ``import triton`` stays quick.
 _NAMES = {

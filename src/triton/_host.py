@@ -13,7 +13,7 @@ def cdiv(x: int, y: int) -> int:
 
 @constexpr_function
 def next_power_of_2(n: int) -> int:
-    """The smallest power of two that is at least ``n``; 1 for n <= 1... and 0 for n = 0, as bit tricks on 64 bits give."""
+    """The smallest power of two that is at least ``n``, for 1 <= n <= 2**63."""
     n -= 1
     n |= n >> 1
     n |= n >> 2

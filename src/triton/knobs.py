@@ -7,6 +7,7 @@ it. ``del`` and assigning ``triton.knobs.env`` go back to the environment.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -16,7 +17,6 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
 
@@ -75,7 +75,7 @@ def setenv(key: str, value: str | None) -> None:
         os.environ[key] = value
 
 
-@lru_cache(maxsize=None)
+@functools.cache
 def warn_once(message: str) -> None:
     """Warn the first time this text is given in this process."""
     warnings.warn(message, stacklevel=2)
@@ -216,7 +216,7 @@ class NvidiaTool:
     version: str
 
     @staticmethod
-    @lru_cache(maxsize=None)
+    @functools.cache
     def from_path(path: str) -> NvidiaTool | None:
         try:
             text = subprocess.check_output([path, "--version"], stderr=subprocess.STDOUT, text=True)

@@ -16,16 +16,16 @@ import pkgutil
 from types import ModuleType
 from typing import Any
 
-from .compiler import BaseBackend
+from .compiler import BaseBackend, GPUTarget
 from .driver import DriverBase
 
-__all__ = ["Backend", "BaseBackend", "DriverBase", "backends"]
+__all__ = ["Backend", "BaseBackend", "DriverBase", "all_backends", "make_backend", "missing_backend"]
 
 
 class Backend:
     """A back end's compiler and driver classes; their modules are imported when asked for."""
 
-    __slots__ = ("package", "_compiler", "_driver")
+    __slots__ = ("_compiler", "_driver", "package")
 
     def __init__(
         self,
@@ -81,9 +81,34 @@ def _discover() -> dict[str, Backend]:
     return found
 
 
+_found: dict[str, Backend] | None = None
+
+
+def all_backends() -> dict[str, Backend]:
+    """The back ends by name; looked for once."""
+    global _found
+    if _found is None:
+        _found = _discover()
+    return _found
+
+
+def missing_backend(name: str) -> str:
+    """The sentence that says a back end is not there."""
+    known = ", ".join(sorted(all_backends())) or "none"
+    return f"back end {name!r} is not part of this build of triton yet; available: {known}"
+
+
+def make_backend(target: GPUTarget) -> BaseBackend:
+    """The back end for a target. Raises RuntimeError when there is none."""
+    fitting = [b.compiler for b in all_backends().values() if b.compiler.supports_target(target)]
+    if not fitting:
+        raise RuntimeError(missing_backend(target.backend))
+    if len(fitting) > 1:
+        raise RuntimeError(f"{len(fitting)} back ends make code for {target}: {', '.join(c.__name__ for c in fitting)}")
+    return fitting[0](target)
+
+
 def __getattr__(name: str) -> Any:
     if name == "backends":
-        found = _discover()
-        globals()["backends"] = found
-        return found
+        return all_backends()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

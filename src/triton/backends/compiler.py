@@ -58,7 +58,7 @@ class BaseBackend(ABC):
 
     @abstractmethod
     def add_stages(self, stages: dict[str, Stage], options: Any, language: Language = Language.TRITON) -> None:
-        """Add the stages in order. Each takes the output of the one before and the kernel's metadata, which it may extend."""
+        """Add the stages in order. Each takes the output of the one before and the kernel's metadata, to extend."""
 
     @abstractmethod
     def capabilities(self, options: Any) -> Capabilities:

@@ -73,7 +73,8 @@ class DriverBase(ABC):
         return 0
 
     def synchronize(self) -> None:
-        """Wait for the launches made so far."""
+        """Wait for the launches made so far; nothing to do where a launch returns when it is done."""
+        return None
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
         """Facts about a device, for example ``max_shared_mem`` and ``multiprocessor_count``."""

@@ -1,4 +1,4 @@
-"""Compile in the background: inside ``AsyncCompileMode(executor)``, warm-ups return at once and compile on the executor."""
+"""Compile in the background: inside ``AsyncCompileMode(executor)`` warm-ups return at once, the executor compiles."""
 
 from __future__ import annotations
 

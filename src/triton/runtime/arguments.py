@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 # Every spelling of an element type that array libraries and users write, and the name signatures use.
@@ -45,7 +45,26 @@ type_canonicalisation_dict: dict[str, str] = {
     "uint64": "u64",
     "void": "void",
 }
-for _name in ("u1 fp8e4nv fp8e5 fp8e4b15 fp8e4b8 fp8e5b16 fp16 bf16 fp32 fp64 i8 i16 i32 i64 u8 u16 u32 u64").split():
+for _name in [
+    "u1",
+    "fp8e4nv",
+    "fp8e5",
+    "fp8e4b15",
+    "fp8e4b8",
+    "fp8e5b16",
+    "fp16",
+    "bf16",
+    "fp32",
+    "fp64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+]:
     type_canonicalisation_dict[_name] = _name
 
 DIVISIBILITY = 16  # bytes for pointers, units for integers: what an alignment promise means
@@ -126,7 +145,7 @@ _DL_DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 4: "opencl", 7: "vulkan", 8: "meta
 class ForeignArray:
     """A view of an array given through DLPack or an array-interface dictionary; it keeps the array alive."""
 
-    __slots__ = ("owner", "dtype", "shape", "device", "readonly", "_address", "_strides", "_itemsize")
+    __slots__ = ("_address", "_itemsize", "_strides", "device", "dtype", "owner", "readonly", "shape")
 
     def __init__(
         self,
@@ -220,8 +239,8 @@ def _from_dlpack(arg: Any) -> ForeignArray:
 
 
 def as_array(arg: Any) -> Any:
-    """``arg`` itself when it is a torch tensor or NumPy array (or looks like one), a view of it when it speaks DLPack or
-    an array interface, and None when it is no array at all."""
+    """``arg`` itself when it is a torch tensor or NumPy array (or looks like one), a view of it when it speaks DLPack
+    or an array interface, and None when it is no array at all."""
     if hasattr(arg, "data_ptr") or _is_ndarray(arg):
         return arg
     fields = getattr(arg, "__cuda_array_interface__", None)
@@ -235,7 +254,7 @@ def as_array(arg: Any) -> Any:
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _numpy_base(cls: type) -> str:
     """``ndarray``, ``generic`` or nothing: which of NumPy's base classes a class has, told without importing NumPy."""
     for base in cls.__mro__:

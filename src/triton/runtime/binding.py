@@ -42,7 +42,7 @@ def get_iterable_path(iterable: Any, path: Iterable[int]) -> Any:
 
 
 def constexpr_key(value: Any) -> Any:
-    """A hashable stand-in for a compile-time value that tells apart what Python calls equal: 1, 1.0 and True; 0.0 and -0.0."""
+    """A hashable stand-in for a compile-time value. It tells apart what Python calls equal: 1, 1.0, True; 0.0, -0.0."""
     cls = type(value)
     if cls is int or cls is str or value is None:
         return value
@@ -67,7 +67,7 @@ def constexpr_key(value: Any) -> Any:
 class Binder:
     """Binds the calls of one kernel."""
 
-    __slots__ = ("name", "params", "names", "index", "count", "rules")
+    __slots__ = ("count", "index", "name", "names", "params", "rules")
 
     def __init__(self, name: str, params: Sequence[Any]) -> None:
         self.name = name
@@ -174,7 +174,7 @@ def _as_integer(value: Any, annotation: str) -> int:
 def signature_of(
     params: Sequence[Any], values: Sequence[Any], specialization: Sequence[tuple[Any, Any]]
 ) -> tuple[dict[str, Any], dict[Path, Any], dict[Path, list[tuple[str, int]]]]:
-    """``(signature, constexprs, attrs)`` of a specialisation: types by name, compile-time values and promises by path."""
+    """``(signature, constexprs, attrs)`` of a specialisation: types by name, values and promises by path."""
     signature: dict[str, Any] = {}
     constexprs: dict[Path, Any] = {}
     attrs: dict[Path, list[tuple[str, int]]] = {}

@@ -5,28 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from .. import knobs
+from ..backends import all_backends, missing_backend
 from ..backends.driver import DriverBase
 from .errors import LaunchError
 
-__all__ = ["DriverBase", "DriverConfig", "backends", "driver"]
+__all__ = ["DriverBase", "DriverConfig", "driver"]
 
 # Which device kinds a back end's name stands for, in the order in which drivers are tried.
 _ORDER = ("nvidia", "cuda", "amd", "hip", "cpu")
 
 
-def _all_backends() -> dict[str, Any]:
-    from ..backends import backends  # discovery reads the disk, so it waits until a driver is needed
-
-    return backends
-
-
 def create_driver() -> DriverBase:
     """The driver of ``TRITON_DEFAULT_BACKEND``, else of the first active back end: GPUs first, then the CPU."""
-    found = _all_backends()
+    found = all_backends()
     wanted = knobs.runtime.default_backend
     if wanted:
         if wanted not in found:
-            raise LaunchError(missing_backend(wanted, found))
+            raise LaunchError(missing_backend(wanted))
         driver: DriverBase = found[wanted].driver()
         return driver
     names = sorted(found, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
@@ -35,12 +30,6 @@ def create_driver() -> DriverBase:
             active: DriverBase = found[name].driver()
             return active
     raise LaunchError(f"no back end can run kernels here; these are installed: {', '.join(names) or 'none'}")
-
-
-def missing_backend(name: str, found: dict[str, Any] | None = None) -> str:
-    """The sentence that says a back end is not there."""
-    known = ", ".join(sorted(_all_backends() if found is None else found)) or "none"
-    return f"back end {name!r} is not part of this build of triton yet; available: {known}"
 
 
 class DriverConfig:
@@ -76,5 +65,5 @@ driver = DriverConfig()
 
 def __getattr__(name: str) -> Any:
     if name == "backends":
-        return _all_backends()
+        return all_backends()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -71,6 +71,38 @@ TRITON_MODULE = "triton.language"
 GLUON_MODULE = "triton.experimental.gluon.language"
 
 
+# Options that tune code for one kind of target. Kernels written for it run elsewhere too, where they mean nothing.
+OPTIONS_OF_SOME_TARGETS = frozenset(
+    [
+        "num_warps",
+        "num_stages",
+        "num_ctas",
+        "maxnreg",
+        "waves_per_eu",
+        "matrix_instr_nonkdim",
+        "kpack",
+        "instruction_sched_variant",
+        "schedule_hint",
+        "launch_cooperative_grid",
+        "launch_pdl",
+        "enable_reflect_ftz",
+        "num_consumer_groups",
+        "num_buffers_warp_spec",
+        "ptx_version",
+        "ptx_options",
+        "allow_flush_denorm",
+        "llvm_fn_attrs",
+        "wgp_cu_mode",
+        "cluster_dims",
+        "grf_mode",
+        "ir_override",
+        "enable_fp_fusion",
+        "sanitize_overflow",
+        "debug",
+    ]
+)
+
+
 class Compiler(Protocol):
     """What the runtime asks of the compiler; ``compiler/compiler.py`` is it."""
 
@@ -357,9 +389,9 @@ class JITFunction(JITCallable, KernelInterface[T]):
         self, cache: _DeviceCache, key: Any, values: list[Any], options: dict[str, Any], device: int, warmup: bool
     ) -> Any:
         for name in options:
-            if name not in cache.option_names:
+            if name not in cache.option_names and name not in OPTIONS_OF_SOME_TARGETS:
                 raise TypeError(cache.binder.unknown(name, cache.option_names))
-        parsed = cache.backend.parse_options(dict(options))
+        parsed = cache.backend.parse_options({n: v for n, v in options.items() if n in cache.option_names})
         signature, constexprs, attrs = signature_of(self.params, values, key[0])
         text = compute_cache_key(cache.keys, key[0], options)
         hooks = _HookCall(self, text, signature, device, constexprs, parsed, attrs, warmup, cache.target)
@@ -498,7 +530,7 @@ def serialize_specialization_data(
             "constant_vals": [_to_json(value) for value in constants.values()],
             "attrs_keys": list(attrs),
             "attrs_vals": list(attrs.values()),
-            "options": {n: v for n, v in vars(options).items()},
+            "options": dict(vars(options)),
             "key": key,
             "target": vars(target) if target is not None else None,
         },

@@ -1,4 +1,4 @@
-"""Stand-ins for tensors: a tensor seen with another element type, and an argument of ``warmup`` that has only a type."""
+"""Stand-ins for tensors: a tensor seen with another element type, and an argument of ``warmup`` with only a type."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TensorWrapper:
 
 
 def reinterpret(tensor: Any, dtype: Any) -> Any:
-    """``tensor`` with its bytes read as ``dtype``, for example 8-bit integers as a float8 type. The widths must agree."""
+    """``tensor`` with its bytes read as ``dtype``, for example 8-bit integers as a float8 type of the same width."""
     if isinstance(tensor, TensorWrapper):
         if dtype == tensor.base.dtype:
             return tensor.base

@@ -1,0 +1,206 @@
+"""From a compiled kernel and argument values to a call of the driver."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .arguments import address_of, as_array, byte_range, device_of, is_readonly
+from .errors import LaunchError
+
+# struct codes of one 8-byte argument slot, by signature type.
+_SLOTS = {"fp32": "f4x", "fp64": "d", "fp16": "e6x", "bf16": "H6x", "u1": "q"}
+_SLOTS |= {f"i{bits}": "q" for bits in (8, 16, 32, 64)} | {f"u{bits}": "Q" for bits in (8, 16, 32, 64)}
+
+
+def _bfloat16_bits(value: float) -> int:
+    """The bits of a number rounded to bfloat16, nearest even."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return (bits >> 16) | 0x40
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+def _half(value: Any) -> float:
+    """A number that struct can store as half precision: what is too large becomes infinite."""
+    number = float(value)
+    if abs(number) >= 65520.0:
+        return float("inf") if number > 0 else float("-inf")
+    return number
+
+
+def _single(value: Any) -> float:
+    number = float(value)
+    if abs(number) >= 3.4028235677973366e38 and number == number:
+        return float("inf") if number > 0 else float("-inf")
+    return number
+
+
+# What struct does not round by itself.
+_ROUNDING: dict[str, Callable[[Any], Any]] = {
+    "H6x": lambda value: _bfloat16_bits(_single(value)),
+    "e6x": _half,
+    "f4x": _single,
+}
+
+
+def _integer(kind: str) -> Callable[[Any], int]:
+    bits = int(kind[1:])
+    low, high = (0, 2**bits) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+
+    def convert(value: Any) -> int:
+        number = int(value)
+        if not low <= number < high:
+            raise LaunchError(f"{number} does not fit type {kind}")
+        return number
+
+    return convert
+
+
+def _converter(kind: str) -> Callable[[Any], Any]:
+    if kind == "u1":
+        return lambda value: int(bool(value))
+    return float if kind[0] in "fb" else _integer(kind)
+
+
+def pack(slots: Sequence[Any], codes: Sequence[str]) -> bytes:
+    """Argument values as 8-byte slots."""
+    rounded = [_ROUNDING[code](value) if code in _ROUNDING else value for value, code in zip(slots, codes, strict=True)]
+    return struct.pack("<" + "".join(codes), *rounded)
+
+
+class Pointer:
+    """One pointer argument of a launch: its place among the kernel's arguments, name, array and address."""
+
+    __slots__ = ("array", "index", "name")
+
+    def __init__(self, index: int, name: str, array: Any) -> None:
+        self.index = index
+        self.name = name
+        self.array = array
+
+
+def flatten(
+    signature: dict[str, Any], values: Sequence[Any], device_kinds: Sequence[str]
+) -> tuple[list[Any], list[str], list[Pointer]]:
+    """``(slot values, slot codes, pointers)``: the kernel's arguments in order, compile-time ones left out."""
+    slots: list[Any] = []
+    codes: list[str] = []
+    pointers: list[Pointer] = []
+
+    def leaf(name: str, kind: str, value: Any) -> None:
+        try:
+            slots.append(_converter(kind)(value))
+        except (TypeError, ValueError, OverflowError, KeyError):
+            raise LaunchError(f"argument {name!r}: expected type {kind}, got {value!r}") from None
+        except LaunchError as error:
+            raise LaunchError(f"argument {name!r}: {error}") from None
+        codes.append(_SLOTS[kind])
+
+    def pointer(name: str, value: Any) -> None:
+        codes.append("Q")
+        if type(value) is int or value is None:
+            slots.append(value or 0)
+            return
+        array = as_array(value)
+        if array is None:
+            raise LaunchError(f"argument {name!r}: expected an array, got {type(value).__name__}")
+        device = device_of(array)
+        if device not in device_kinds:
+            raise LaunchError(f"argument {name!r} is on device {device!r}, the launch needs {device_kinds[0]!r}")
+        pointers.append(Pointer(len(slots), name, array))
+        slots.append(address_of(array))
+
+    def walk(name: str, kind: Any, value: Any) -> None:
+        if kind == "constexpr":
+            return
+        if isinstance(kind, (tuple, list)):
+            for i, (part, item) in enumerate(zip(kind, value, strict=True)):
+                walk(f"{name}[{i}]", part, item)
+        elif kind[0] == "*":
+            pointer(name, value)
+        elif kind.startswith("tensordesc"):
+            pointer(f"{name}.base", value.base)
+            for i, size in enumerate(value.shape):
+                leaf(f"{name}.shape[{i}]", "i32", size)
+            for i, stride in enumerate(value.strides):
+                leaf(f"{name}.strides[{i}]", "i64", stride)
+        else:
+            leaf(name, kind, value)
+
+    for (name, kind), value in zip(signature.items(), values, strict=True):
+        walk(name, kind, value)
+    return slots, codes, pointers
+
+
+def overlapping(pointers: Sequence[Pointer], written: Sequence[int]) -> bool:
+    """Whether the bytes of a written tensor are also those of another argument."""
+    if len(pointers) < 2 or not written:
+        return False
+    ranges = [(*byte_range(p.array), p.index in written) for p in pointers]
+    for i, (low, high, writes) in enumerate(ranges):
+        for other_low, other_high, other_writes in ranges[i + 1 :]:
+            if (writes or other_writes) and low < other_high and other_low < high:
+                return True
+    return False
+
+
+class Launcher:
+    """Packs arguments and launches one compiled kernel. Called as PyTorch calls it."""
+
+    __slots__ = ("_alternative", "_checks", "_driver", "_kernel", "_name", "_signature", "_written")
+
+    def __init__(self, kernel: Any, driver: Any) -> None:
+        self._kernel = kernel
+        self._driver = driver
+        self._name = kernel.name
+        self._signature: dict[str, Any] = dict(kernel.src.signature)
+        self._written = tuple(kernel.metadata.written)
+        self._checks = bool(driver.checks_overlap) and not getattr(kernel.metadata, "may_alias", True)
+        self._alternative: Any = None
+
+    def __call__(
+        self,
+        grid_0: int,
+        grid_1: int,
+        grid_2: int,
+        stream: int,
+        function: Any,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Any,
+        exit_hook: Any,
+        *args: Any,
+    ) -> None:
+        grid = (int(grid_0), int(grid_1), int(grid_2))
+        self.check_grid(grid)
+        if 0 in grid:
+            return
+        if len(args) != len(self._signature):
+            raise LaunchError(f"{self._name} takes {len(self._signature)} arguments, {len(args)} were given")
+        slots, codes, pointers = flatten(self._signature, args, self._driver.device_kinds)
+        for pointer in pointers:
+            if pointer.index in self._written and is_readonly(pointer.array):
+                raise LaunchError(f"{self._name} writes argument {pointer.name!r}, whose array is read-only")
+        if self._checks and overlapping(pointers, self._written):
+            other = self._aliasing_kernel()
+            function, packed_metadata = other.function, other.packed_metadata
+        packed = pack(slots, codes)
+        if enter_hook:
+            enter_hook(launch_metadata)
+        self._driver.launch(function, grid, stream, packed, packed_metadata)
+        if exit_hook:
+            exit_hook(launch_metadata)
+
+    def check_grid(self, grid: tuple[int, int, int]) -> None:
+        for dim, (size, limit) in enumerate(zip(grid, self._driver.max_grid, strict=True)):
+            if not 0 <= size <= limit:
+                raise LaunchError(f"grid dimension {dim} is {size}; it must lie between 0 and {limit}")
+
+    def _aliasing_kernel(self) -> Any:
+        """The same kernel compiled to allow overlapping tensors; made when a launch first needs it."""
+        if self._alternative is None:
+            self._alternative = self._kernel.recompile(may_alias=True)
+            self._alternative._init_handles()
+        return self._alternative
