@@ -107,11 +107,18 @@ def apt_install(*packages: str) -> bool:
     return True
 
 
-def runs(*command: str) -> bool:
+def runs(*command: str, seconds: float = 60) -> bool:
     try:
-        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+        return subprocess.run(command, capture_output=True, timeout=seconds).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
+
+
+def builds_cxx17(cxx: str) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.cpp"
+        source.write_text("#include <optional>\nint f() { return std::optional<int>(1).value(); }\n")
+        return runs(cxx, "-std=c++17", "-shared", "-fPIC", str(source), "-o", f"{folder}/probe.so", seconds=300)
 
 
 def compiler() -> tuple[str, str] | None:
@@ -121,12 +128,8 @@ def compiler() -> tuple[str, str] | None:
         pairs.insert(0, (os.environ.get("CC", "cc"), os.environ["CXX"]))
     for cc, cxx in pairs:
         found = (shutil.which(cc), shutil.which(cxx))
-        if found[0] and found[1]:
-            with tempfile.TemporaryDirectory() as folder:
-                source = Path(folder) / "probe.cpp"
-                source.write_text("#include <optional>\nint f() { return std::optional<int>(1).value(); }\n")
-                if runs(found[1], "-std=c++17", "-shared", "-fPIC", str(source), "-o", f"{folder}/probe.so"):
-                    return found[0], found[1]
+        if found[0] and found[1] and builds_cxx17(found[1]):
+            return found[0], found[1]
     return None
 
 
@@ -152,15 +155,29 @@ def prepare_machine() -> tuple[str, str]:
             missing["python3-venv"] = "pip for new environments"
     if missing:
         apt_install(*missing)
-    found = compiler()
-    if found is None:
-        raise Failure("no C++17 compiler was found: install g++ (Debian: apt-get install g++) or set CC and CXX")
     if not has_headers():
         raise Failure("Python.h of this Python is missing: install its headers (Debian: apt-get install python3-dev)")
+    found = compiler() or zig_compiler()
+    if found is None:
+        raise Failure("no C++17 compiler was found: install g++ (Debian: apt-get install g++) or set CC and CXX")
     return found
 
 
 # ---- Python environments -----------------------------------------------------------------------------------------
+
+
+def zig_compiler() -> tuple[str, str] | None:
+    """A compiler from PyPI for who has none and may not install one; None when that does not work here either."""
+    say("no C++ compiler: trying PyPI's ziglang (its first compilation takes a minute or two)")
+    python = make_venv(DEV / "zig", ("ziglang>=0.14,<1",))
+    scripts = (DEV / "zig" / "cc", DEV / "zig" / "c++")
+    for script in scripts:
+        program = shlex.join([str(python), str(ROOT / "devtools" / "zig_compiler.py"), script.name])
+        cache = shlex.quote(str(DEV / "cache" / "zig"))
+        script.write_text(f'#!/bin/sh\nZIG_GLOBAL_CACHE_DIR={cache} exec {program} "$@"\n')
+        script.chmod(0o755)
+    cc, cxx = map(str, scripts)
+    return (cc, cxx) if builds_cxx17(cxx) else None
 
 
 def borrowed_pip(python: Path) -> list[str] | None:

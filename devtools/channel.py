@@ -224,7 +224,8 @@ def _wheel_stage(wheel: Path) -> Stage:
 
 def fingerprint(cc: str, cxx: str) -> str:
     """Changes when the channel must be made anew: other sources of ours, Python, compiler or C library."""
-    sources = "".join(path.read_text() for path in sorted(Path(__file__).parent.glob("*.py")))
+    modules = ("channel", "condapkg", "interpreter", "llvm", "wheels", "zig_compiler")
+    sources = "".join((Path(__file__).parent / f"{name}.py").read_text() for name in modules)
     facts = (sources, sys.version, sys.base_prefix, cc, cxx, _gcc_version(cxx), _glibc_version())
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
