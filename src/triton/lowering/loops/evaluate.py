@@ -71,6 +71,16 @@ class Evaluator:
         self.memo.clear()
         self.keys = [[]]
 
+    def mark(self) -> list[int]:
+        return [len(keys) for keys in self.keys]
+
+    def forget(self, mark: list[int]) -> None:
+        """Drops what was computed since ``mark``: the number of lanes changes, and positions alone do not tell."""
+        for keys, size in zip(self.keys, mark, strict=True):
+            for key in keys[size:]:
+                del self.memo[key]
+            del keys[size:]
+
     def remember(self, key: object, found: Found) -> Found:
         self.memo[key] = found
         self.keys[found[1]].append(key)

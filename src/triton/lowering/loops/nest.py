@@ -193,11 +193,14 @@ def vectors(e: Evaluator, n: int, lanes: int, body: Callable[[Dim], None]) -> No
 
     outer = e.lanes, e.active, e.count
     e.lanes, e.active, e.count = lanes, None, lanes
+    mark = e.mark()
     if whole:
         count(e, whole, full, step=lanes)
     if whole < n:
+        e.forget(mark)
         e.active, e.count = lane_mask(lanes, n - whole), n - whole
         body(fixed(whole, 1))
+    e.forget(mark)
     e.lanes, e.active, e.count = outer
 
 

@@ -128,7 +128,7 @@ class Plan:
                 continue
             roots = 0
             for result in op.results:
-                mine = self._roots_of(result)
+                mine = self.roots_of(result)
                 self._roots[result] = mine
                 roots |= mine
             if any(r in self.held for r in op.results) or self._should_hold(op, roots):
@@ -144,7 +144,7 @@ class Plan:
         block = self.graph.block[op]
         self._in_block[block] = self._in_block.get(block, 0) | bit
 
-    def _roots_of(self, value: Value) -> int:
+    def roots_of(self, value: Value) -> int:
         """The roots that compute with ``value``, as a set of bits."""
         roots = 0
         for user in self.graph.users.get(value, ()):
@@ -154,7 +154,7 @@ class Plan:
                         continue
                     arg = user.regions[0].args[i - 2] if i >= 3 else None
                     if arg is not None and arg in self.graph.inductions:
-                        roots |= self._roots_of(arg) | self._roots_of(user.results[i - 3])
+                        roots |= self.roots_of(arg) | self.roots_of(user.results[i - 3])
                     else:
                         roots |= self._root_bit[user]
                 continue
@@ -214,6 +214,29 @@ class Plan:
                     seen.update(fresh)
                     work += fresh
         return reached
+
+    def reaches_same_index_through(self, value: Value, root: Op, operand: int) -> bool:
+        """``reaches_same_index``, and only by that operand of ``root``."""
+        others = [v for i, v in enumerate(root.operands) if i != operand]
+        return not any(self.depends(v, value) for v in others) and self.reaches_same_index(value, root)
+
+    def depends(self, value: Value, source: Value) -> bool:
+        """Whether computing ``value`` now reads ``source``, which is held."""
+        seen: set[Value] = set()
+        work = [value]
+        while work:
+            current = work.pop()
+            if current is source:
+                return True
+            if current in seen or current in self.held or current.op is None:
+                if current in self.graph.inductions and current not in seen:
+                    work.append(self.graph.inductions[current].init)
+                seen.add(current)
+                continue
+            seen.add(current)
+            record = self.graph.inductions.get(current)
+            work += [record.init] if record is not None else current.op.operands
+        return False
 
     def _roots_reach(self, user: Op, root: Op) -> bool:
         bit = self._root_bit[root]

@@ -1,0 +1,67 @@
+"""Runs object files in this process, on the native thread pool."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ..._C import libtriton
+from ..compiler import GPUTarget
+from ..driver import Benchmarker, DriverBase, LoadedKernel
+from .capabilities import host
+
+
+class CPUDriver(DriverBase):
+    """The only device is the machine itself; a launch returns when the grid has run."""
+
+    device_kinds: ClassVar[tuple[str, ...]] = ("cpu",)
+    max_grid: ClassVar[tuple[int, int, int]] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+    checks_overlap: ClassVar[bool] = True
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return True
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cpu", host().cpu, 1)
+
+    def load(self, name: str, binary: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:
+        code = libtriton.jit_load(binary)
+        return LoadedKernel(code, (code.address(name), int(metadata.get("scratch_bytes", 0))))
+
+    def launch(self, function: Any, grid: tuple[int, int, int], stream: int, args: bytes, metadata: Any) -> None:
+        address, scratch = function
+        libtriton.cpu_launch(address, args, grid, scratch)
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        return {
+            "name": host().cpu,
+            "max_shared_mem": 1 << 30,
+            "max_num_regs": 1 << 16,
+            "multiprocessor_count": os.cpu_count() or 1,
+            "warpSize": 1,
+        }
+
+    def get_benchmarker(self) -> Benchmarker:
+        return benchmark
+
+
+def benchmark(
+    kernel_call: Callable[[], Any], *, quantiles: Sequence[float], warmup: float = 25, rep: float = 100, **kwargs: Any
+) -> Sequence[float]:
+    """Milliseconds of a call: its quantiles over about ``rep`` milliseconds, after ``warmup``."""
+    kernel_call()
+    start = time.perf_counter()
+    kernel_call()
+    estimate = max(time.perf_counter() - start, 1e-7) * 1e3
+    for _ in range(min(1000, int(warmup / estimate))):
+        kernel_call()
+    times = []
+    for _ in range(max(3, min(10000, int(rep / estimate)))):
+        start = time.perf_counter()
+        kernel_call()
+        times.append((time.perf_counter() - start) * 1e3)
+    times.sort()
+    return [times[min(len(times) - 1, int(q * (len(times) - 1) + 0.5))] for q in quantiles]

@@ -1,0 +1,112 @@
+"""The passes and stages that make CPU code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..._C import libtriton
+from ...diagnostics.errors import CompilationError
+from ...ir.capabilities import Capabilities
+from ...ir.core import Module
+from ...lowering.loops import Unsupported
+from ..compiler import BaseBackend, GPUTarget, Language, Stage
+from . import codegen, lowering
+from .capabilities import Processor, capabilities, processor
+
+
+@dataclass(frozen=True)
+class CPUOptions:
+    """Options of one compilation. Those that concern GPUs only are accepted and have no effect.
+
+    ``may_alias``   tensor arguments may overlap; the launcher asks for such code when it finds that they do.
+    """
+
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    warp_size: int = 1
+    maxnreg: int | None = None
+    ptx_version: int | None = None
+    cluster_dims: tuple[int, ...] = (1, 1, 1)
+    enable_fp_fusion: bool = True
+    enable_reflect_ftz: bool = False
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    extern_libs: tuple[tuple[str, str], ...] | None = None
+    debug: bool = False
+    sanitize_overflow: bool = True
+    backend_name: str = "cpu"
+    arch: str = ""
+    ir_override: str | None = None
+    instrumentation_mode: str = ""
+    may_alias: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
+            raise ValueError(f"num_warps must be a power of two, got {self.num_warps}")
+
+    def hash(self) -> str:
+        return repr(sorted(vars(self).items()))
+
+
+class CPUBackend(BaseBackend):
+    """Tile IR -> LLVM IR -> object file."""
+
+    binary_ext: ClassVar[str] = "obj"
+
+    def __init__(self, target: GPUTarget) -> None:
+        super().__init__(target)
+        self.processor: Processor = processor(str(target.arch or ""))
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return target.backend == "cpu"
+
+    def hash(self) -> str:
+        return f"cpu-{libtriton.llvm_version()}-{self.processor.key}"
+
+    def parse_options(self, options: dict[str, Any]) -> CPUOptions:
+        known = CPUOptions.__dataclass_fields__
+        given = {k: v for k, v in options.items() if k in known and v is not None}
+        for name in ("cluster_dims", "supported_fp8_dtypes", "deprecated_fp8_dot_operand_dtypes", "allowed_dot_input_precisions"):
+            if name in given:
+                given[name] = tuple(given[name])
+        libs = given.get("extern_libs")
+        if isinstance(libs, Mapping):
+            given["extern_libs"] = tuple(sorted(libs.items()))
+        given["arch"] = self.processor.cpu
+        return CPUOptions(**given)
+
+    def capabilities(self, options: Any) -> Capabilities:
+        return capabilities(self.processor)
+
+    def add_stages(self, stages: dict[str, Stage], options: CPUOptions, language: Language = Language.TRITON) -> None:
+        stages["ttir"] = lambda module, metadata: self.passes(module, options)
+        stages["llir"] = lambda module, metadata: self.lower(module, metadata, options)
+        stages["obj"] = lambda text, metadata: codegen.compile(text, self.processor)["obj"]
+
+    def passes(self, module: Module, options: CPUOptions) -> Module:
+        return module
+
+    def lower(self, module: Module, metadata: dict[str, Any], options: CPUOptions) -> str:
+        try:
+            lowered = lowering.lower(module, self.processor, options)
+        except Unsupported as error:
+            raise CompilationError(None, None, str(error)) from error
+        metadata["name"] = lowered.name
+        metadata["scratch_bytes"] = lowered.scratch
+        return lowered.text
+
+    def render(self, name: str, asm: Mapping[str, Any], options: Any) -> str | bytes | None:
+        if name != "asm":
+            return None
+        text = asm["llir"]
+        made = codegen.compile(text if isinstance(text, str) else text.decode(), self.processor, ("asm",))["asm"]
+        return str(made)

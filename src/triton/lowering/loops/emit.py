@@ -1,0 +1,332 @@
+"""Writes one function of the tile IR as LLVM IR: blocks in order, a loop nest for each root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...ir.core import Block, Function, Op, Value
+from ...ir.ops import OPS
+from ...ir.types import DescriptorType, TensorType, element_of, shape_of
+from ..elementwise import emit_constant, emit_elementwise
+from ..writer import Cell, FunctionWriter, ModuleWriter
+from . import access
+from .buffers import Arena, Buffer, bytes_of
+from .errors import Unsupported
+from .evaluate import Evaluator
+from .graph import Graph
+from .index import ZERO, Index, fixed
+from .machine import Machine
+from .nest import choose, nest, survey
+from .plan import Plan
+
+
+class FunctionEmitter:
+    """The state of one function. ``programs`` gives program ids, ``callees`` the functions already written."""
+
+    def __init__(
+        self,
+        module: ModuleWriter,
+        function: Function,
+        machine: Machine,
+        w: FunctionWriter,
+        scratch: str,
+        context: str,
+        callees: dict[str, Callee],
+    ) -> None:
+        self.module = module
+        self.function = function
+        self.machine = machine
+        self.w = w
+        self.context = context
+        self.callees = callees
+        self.graph = Graph(function)
+        self.plan = Plan(self.graph, machine)
+        self.arena = Arena(w, scratch)
+        self.scalars: dict[Value, Cell] = {}
+        self.buffers: dict[Value, Buffer] = {}
+        self.e = Evaluator(w, self.plan, self.scalars, self.buffers)
+        self.destination: dict[Value, Buffer] = {}
+        self.packed: dict[object, object] = {}
+        self._live: list[list[tuple[int, int]]] = []
+        self.program_id: Callable[[int], Cell] = _no_programs
+        self.num_programs: Callable[[int], Cell] = _no_programs
+
+    # Blocks
+
+    def block(self, block: Block, finish: Callable[[Op], None]) -> None:
+        """Everything but the terminator, which ``finish`` handles. Buffers of the block end with it."""
+        self._live.append([])
+        for op in block.ops[:-1]:
+            self.op(op)
+            self._release(self.graph.end[op])
+        finish(block.terminator)
+        for _, offset in self._live.pop():
+            self.arena.free(offset)
+
+    def _release(self, now: int) -> None:
+        live = self._live[-1]
+        kept = [entry for entry in live if entry[0] > now]
+        if len(kept) != len(live):
+            for death, offset in live:
+                if death <= now:
+                    self.arena.free(offset)
+            self._live[-1] = kept
+
+    def op(self, op: Op) -> None:
+        rule = RULES.get(op.kind)
+        if rule is not None:
+            self.e.reset()
+            rule(self, op)
+        elif any(r in self.plan.held for r in op.results):
+            if op.results[0] not in self.plan.computed_at:
+                hold(self, op)
+        elif self.plan.is_lazy(op):
+            return
+        else:
+            self.e.reset()
+            self._scalar(op)
+
+    def _scalar(self, op: Op) -> None:
+        if op.kind == "load":
+            self.scalars[op.results[0]] = access.load(self.e, op, ())[0]
+        elif op.kind == "desc_load":
+            self.scalars[op.results[0]] = access.desc_load(self.e, op, ())[0]
+        elif OPS[op.kind].elementwise:
+            args = [self.scalars[v] for v in op.operands]
+            for result, cell in zip(op.results, emit_elementwise(self.w, op, args, 0), strict=True):
+                self.scalars[result] = cell
+        else:
+            raise Unsupported(f"{op.kind} is not supported on this target", op)
+
+    # Buffers
+
+    def allocate(self, shape: Sequence[int], element: object, count: int = 1) -> tuple[Buffer, int]:
+        """A temporary tile; the caller frees its offset."""
+        n = count
+        for size in shape:
+            n *= size
+        pointer, offset = self.arena.allocate(n * bytes_of(element))  # type: ignore[arg-type]
+        return Buffer.dense(pointer, tuple(shape), element), offset  # type: ignore[arg-type]
+
+    def buffer_for(self, value: Value) -> Buffer:
+        """Where ``value`` is to be written: the place its only reader wants, or a new one that lives as long as the value."""
+        found = self.destination.get(value)
+        if found is not None:
+            return found
+        buffer, offset = self.allocate(shape_of(value.type), element_of(value.type))
+        self._live[-1].append((self.plan.death.get(value, 0), offset))
+        return buffer
+
+    def keep(self, offset: int, until: int) -> None:
+        """Frees a place of the current block after op number ``until``."""
+        self._live[-1].append((until, offset))
+
+    def extend(self, buffer: Buffer, until: int) -> None:
+        """A buffer of the current block that a loop takes over lives as long as the loop's result."""
+        live = self._live[-1]
+        for i, (death, offset) in enumerate(live):
+            if self.arena.pointer(offset) == buffer.pointer:
+                live[i] = (max(death, until), offset)
+
+    def fill(self, value: Value, buffer: Buffer) -> None:
+        """Computes every element of ``value`` into ``buffer``."""
+        held = self.buffers.get(value)
+        if held is not None and held.strides == buffer.strides:
+            copy(self, held, buffer)
+            return
+        self.e.reset()
+        shape = shape_of(value.type)
+        found = survey(self.e, [value], shape)
+        found.accesses.append(tuple(buffer.strides))
+
+        def body(index: Index) -> None:
+            cell, _ = self.e.cell(value, index)
+            access.write(self.e, buffer, index, cell)
+
+        nest(self.e, shape, choose(self.e, shape, found), body)
+        self.e.reset()
+
+    # By-products: values that a root computes anyway
+
+    def open_by_products(self, root: Op) -> list[tuple[Value, Buffer]]:
+        return [(v, self.buffer_for(v)) for v in self.plan.by_product.get(root, ())]
+
+    def write_by_products(self, values: list[tuple[Value, Buffer]], index: Index) -> None:
+        for value, buffer in values:
+            access.write(self.e, buffer, index, self.e.cell(value, index)[0])
+
+    def close_by_products(self, values: list[tuple[Value, Buffer]]) -> None:
+        self.buffers.update(values)
+
+    def scalar_of(self, value: Value) -> Cell:
+        """The element at index 0 of a value that is the same everywhere, or of size 1."""
+        return self.e.cell(value, (ZERO,) * len(shape_of(value.type)))[0]
+
+
+class Callee:
+    """A function already written: its LLVM name and the scratch bytes it needs."""
+
+    __slots__ = ("name", "scratch")
+
+    def __init__(self, name: str, scratch: int) -> None:
+        self.name = name
+        self.scratch = scratch
+
+
+def _no_programs(axis: int) -> Cell:
+    raise AssertionError("program ids are set before a body is written")
+
+
+def copy(f: FunctionEmitter, source: Buffer, target: Buffer) -> None:
+    """All bytes of a dense tile."""
+    if source.pointer == target.pointer:
+        return
+    size = bytes_of(source.element)
+    for n in source.shape:
+        size *= n
+    name = f.module.declare("llvm.memcpy.p0.p0.i64", "void", ["ptr", "ptr", "i64", "i1"])
+    f.w.line(f"call void {name}(ptr align 64 {target.pointer}, ptr align 64 {source.pointer}, i64 {size}, i1 false)")
+
+
+def hold(f: FunctionEmitter, op: Op) -> None:
+    """Computes the results of a lazy op into buffers."""
+    e = f.e
+    e.reset()
+    shape = shape_of(op.results[0].type)
+    targets = [(r, f.buffer_for(r)) for r in op.results]
+    found = survey(e, op.results, shape)
+    found.accesses += [tuple(b.strides) for _, b in targets]
+
+    def body(index: Index) -> None:
+        cells = [e.cell(r, index)[0] for r, _ in targets]
+        for (_, buffer), cell in zip(targets, cells, strict=True):
+            access.write(e, buffer, index, cell)
+
+    nest(e, shape, choose(e, shape, found), body)
+    e.reset()
+    f.buffers.update(targets)
+
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+OpRule = Callable[[FunctionEmitter, Op], None]
+RULES: dict[str, OpRule] = {}
+"""What ops emit when they are reached. Ops without a row are lazy, or elementwise on scalars."""
+
+
+def rule(*kinds: str) -> Callable[[OpRule], OpRule]:
+    def register(function: OpRule) -> OpRule:
+        for kind in kinds:
+            RULES[kind] = function
+        return function
+
+    return register
+
+
+@rule("store")
+def _store(f: FunctionEmitter, op: Op) -> None:
+    e, (pointer, value) = f.e, op.operands[:2]
+    mask = op.operands[2] if len(op.operands) > 2 else None
+    shape = shape_of(pointer.type)
+    by_products = f.open_by_products(op)
+    found = survey(e, op.operands[1:], shape, [pointer])
+
+    def body(index: Index) -> None:
+        f.write_by_products(by_products, index)
+        access.store(e, pointer, value, mask, index)
+
+    nest(e, shape, choose(e, shape, found), body)
+    e.reset()
+    f.close_by_products(by_products)
+
+
+@rule("constant")
+def _constant(f: FunctionEmitter, op: Op) -> None:
+    result = op.results[0]
+    if not isinstance(result.type, TensorType):
+        f.scalars[result] = emit_constant(element_of(result.type), op.attrs["value"])
+    elif result in f.plan.held:
+        hold(f, op)
+
+
+@rule("program_id")
+def _program_id(f: FunctionEmitter, op: Op) -> None:
+    f.scalars[op.results[0]] = f.program_id(op.attrs["axis"])
+
+
+@rule("num_programs")
+def _num_programs(f: FunctionEmitter, op: Op) -> None:
+    f.scalars[op.results[0]] = f.num_programs(op.attrs["axis"])
+
+
+@rule("hint", "reshape", "split")
+def _moved(f: FunctionEmitter, op: Op) -> None:
+    if isinstance(op.results[0].type, TensorType):
+        if any(r in f.plan.held for r in op.results):
+            hold(f, op)
+        return
+    source = op.operands[0]
+    if isinstance(source.type, DescriptorType):
+        f.e.descriptors[op.results[0]] = f.e.descriptors[source]
+    elif not isinstance(source.type, TensorType):
+        f.scalars[op.results[0]] = f.scalars[source]
+    elif op.kind == "split":
+        for i, result in enumerate(op.results):
+            f.scalars[result] = f.e.cell(source, (fixed(i),))[0]
+    else:
+        f.scalars[op.results[0]] = f.scalar_of(source)
+
+
+@rule("assume", "barrier")
+def _nothing(f: FunctionEmitter, op: Op) -> None:
+    """Programs are single threads here, and promises have been used by the passes."""
+
+
+@rule("make_desc")
+def _make_desc(f: FunctionEmitter, op: Op) -> None:
+    rank = (len(op.operands) - 1) // 2
+    numbers = [access.wide_integer(f.w, f.scalars[v], f.e) for v in op.operands[1:]]
+    base = f.scalars[op.operands[0]]
+    f.e.descriptors[op.results[0]] = access.Descriptor(base, numbers[:rank], numbers[rank:], op.attrs.get("padding", "zero"))
+
+
+@rule("join")
+def _join(f: FunctionEmitter, op: Op) -> None:
+    """Pairs side by side: two vectors are interleaved and written as one."""
+    e, (first, second), result = f.e, op.operands, op.results[0]
+    buffer = f.buffer_for(result)
+    shape = shape_of(first.type)
+    found = survey(e, [first, second], shape)
+    found.accesses.append(tuple(s // 2 for s in buffer.strides[:-1]))
+
+    def body(index: Index) -> None:
+        for i, value in enumerate((first, second)):
+            cell = e.cell(value, index)[0]
+            access.write(e, buffer, (*index, fixed(i)), cell)
+
+    nest(e, shape, choose(e, shape, found), body)
+    e.reset()
+    f.buffers[result] = buffer
+
+
+@rule("cat")
+def _cat(f: FunctionEmitter, op: Op) -> None:
+    """Each operand goes to its part of the result."""
+    e, result, axis = f.e, op.results[0], op.attrs["axis"]
+    buffer = f.buffer_for(result)
+    start = 0
+    for value in op.operands:
+        shape = shape_of(value.type)
+        found = survey(e, [value], shape)
+        found.accesses.append(tuple(buffer.strides))
+        offset = fixed(start)
+
+        def body(index: Index, value: Value = value, offset: object = offset) -> None:
+            moved = e.add(index[axis].first(), offset)._replace(step=index[axis].step)  # type: ignore[arg-type]
+            cell = e.cell(value, index)[0]
+            access.write(e, buffer, (*index[:axis], moved, *index[axis + 1 :]), cell)
+
+        nest(e, shape, choose(e, shape, found), body)
+        e.reset()
+        start += shape[axis]
+    f.buffers[result] = buffer
