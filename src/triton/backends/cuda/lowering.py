@@ -15,6 +15,7 @@ from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, llvm_type
 from .capabilities import WARP
+from .mma import mma_dot
 
 _SPECIAL = "llvm.nvvm.read.ptx.sreg."
 _AXES = "xyz"
@@ -241,7 +242,8 @@ class CudaMachine:
         return cells
 
     def dot(self, c: Context, op: Op) -> list[Cell]:
-        return fma_dot(c, op)
+        found = mma_dot(c, op, self.arch)
+        return found if found is not None else fma_dot(c, op)
 
     # Diagnosis
 
