@@ -31,9 +31,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+MINIMUM = (3, 10)
+if sys.version_info < MINIMUM:
+    # Before anything below that an older Python does not understand.
+    sys.exit(f"dev.py: Python 3.10 or newer is needed, this is {sys.version.split()[0]}")
+
 ROOT = Path(__file__).resolve().parent
 DEV = Path(os.environ.get("TRITON_DEV_DIR") or ROOT / ".dev").resolve()
-MINIMUM = (3, 10)
 
 TOOLS = ("py-rattler-build>=0.73", "py-rattler>=0.28", "zstandard", "packaging")
 LLVM = ("mlc-llvm-static==23.1.1.*", "mlc-llvm-static-extra-targets==23.1.1.*")
@@ -98,12 +102,14 @@ def result_of(*command: str | Path, env: dict[str, str]) -> object:
 
 def apt_install(*packages: str) -> bool:
     """Installs Debian packages when this user may; False when apt-get is absent or the user is not root."""
-    if not packages or os.geteuid() != 0 or shutil.which("apt-get") is None:
+    # Debian's python3-* packages serve Debian's Python only.
+    mine = [name for name in packages if not name.startswith("python3-") or Path(sys.base_prefix) == Path("/usr")]
+    if not mine or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
-    say(f"apt-get install {' '.join(packages)}")
+    say(f"apt-get install {' '.join(mine)}")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-q"], env=env, stdout=subprocess.DEVNULL)
-    call("apt-get", "install", "-y", "-q", "--no-install-recommends", *packages, env=env)
+    call("apt-get", "install", "-y", "-q", "--no-install-recommends", *mine, env=env)
     return True
 
 
@@ -142,22 +148,28 @@ def has_ensurepip() -> bool:
     return runs(sys.executable, "-c", "import ensurepip, venv")
 
 
+def machine_lacks() -> dict[str, str]:
+    """Debian package -> what it is for, of what this machine needs and lacks."""
+    missing = {} if compiler() else {"g++": "a C++17 compiler"}
+    if not has_headers():
+        missing["python3-dev"] = "the headers of this Python"
+    if not has_ensurepip():
+        missing["python3-venv"] = "pip for new environments"
+    return missing
+
+
 def prepare_machine() -> tuple[str, str]:
     """Makes sure of a C++ compiler, the headers of this Python and a way to make environments; returns CC and CXX."""
-    if sys.version_info < MINIMUM:
-        raise Failure(f"Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed, this is {sys.version.split()[0]}")
-    missing = {} if compiler() else {"g++": "a C++17 compiler"}
-    # Debian's packages serve Debian's Python only.
-    if Path(sys.base_prefix) == Path("/usr"):
-        if not has_headers():
-            missing["python3-dev"] = "the headers of this Python"
-        if not has_ensurepip():
-            missing["python3-venv"] = "pip for new environments"
-    if missing:
-        apt_install(*missing)
-    if not has_headers():
-        raise Failure("Python.h of this Python is missing: install its headers (Debian: apt-get install python3-dev)")
-    found = compiler() or zig_compiler()
+    missing = machine_lacks()
+    if missing and apt_install(*missing):
+        missing = machine_lacks()
+    found = compiler()
+    if "python3-dev" in missing:
+        wants = ", ".join(f"{why} ({package})" for package, why in missing.items())
+        raise Failure(
+            f"this machine lacks {wants}: install them as root, on Debian by apt-get install {' '.join(missing)}"
+        )
+    found = found or zig_compiler()
     if found is None:
         raise Failure("no C++17 compiler was found: install g++ (Debian: apt-get install g++) or set CC and CXX")
     return found
@@ -470,21 +482,20 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+COMMANDS: dict[str, Callable[[argparse.Namespace], object]] = {
+    "run": run,
+    "test": test,
+    "build": lambda arguments: build_in_place(),
+    "package": lambda arguments: package(arguments.channel),
+    "channel": lambda arguments: channel_source(arguments.channel),
+}
+
+
 def main() -> int:
     arguments = parse(sys.argv[1:])
     DEV.mkdir(parents=True, exist_ok=True)
     try:
-        match arguments.command:
-            case "run":
-                run(arguments)
-            case "test":
-                test(arguments)
-            case "build":
-                build_in_place()
-            case "package":
-                package(arguments.channel)
-            case "channel":
-                channel_source(arguments.channel)
+        COMMANDS[arguments.command](arguments)
     except Failure as failure:
         print(f"dev.py: {failure}", file=sys.stderr, flush=True)
         return 1

@@ -59,7 +59,7 @@ def build(root: Path, channel: str, output: Path, overrides: dict[str, str]) -> 
             ToolConfiguration(test_strategy="native", channel_priority="disabled"),
             output_dir=output,
             channels=[channel],
-            progress_callback=Log(),  # type: ignore[arg-type]
+            progress_callback=Log(),
             package_format="conda:3",
         )
         seconds = time.monotonic() - start

@@ -37,7 +37,7 @@ def _metadata(wheel: Path) -> email.message.Message:
 def conda_spec(requirement: str) -> str | None:
     """`scipy (>=1.1,<2) ; python_version >= "3.8"` as a conda match spec; None when its marker does not hold here."""
     wanted = Requirement(requirement)
-    environment = {**default_environment(), "extra": ""}
+    environment: dict[str, str] = {**default_environment(), "extra": ""}  # type: ignore[dict-item]
     if wanted.marker is not None and not wanted.marker.evaluate(environment):
         return None
     versions = ",".join(sorted(str(clause).replace("===", "==") for clause in wanted.specifier))
