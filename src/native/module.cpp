@@ -1,7 +1,4 @@
 // The Python face of the native core: converts arguments, releases the GIL, turns failures into exceptions. Limited API, 3.10.
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,29 +8,10 @@
 #include "jit.h"
 #include "platform.h"
 #include "pool.h"
+#include "python_api.h"
 #include "runtime_symbols.h"
 
 namespace triton {
-namespace {
-
-PyObject* llvm_error = nullptr;
-PyObject* device_assert_error = nullptr;
-PyObject* kernel_fault = nullptr;
-PyObject* code_type = nullptr;
-
-class WithoutGil {
- public:
-  WithoutGil() : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
-
- private:
-  PyThreadState* state_;
-};
-
-struct Decref {
-  void operator()(PyObject* object) const { Py_DECREF(object); }
-};
-using Ref = std::unique_ptr<PyObject, Decref>;
 
 PyObject* raise(PyObject* type, const std::string& message) {
   // LLVM's messages may quote arbitrary bytes of the input.
@@ -53,6 +31,24 @@ bool to_string(PyObject* object, std::string* out) {
   out->assign(data, static_cast<size_t>(size));
   return true;
 }
+
+PyObject* allocate(PyObject* type) {
+  auto* heap_type = reinterpret_cast<PyTypeObject*>(type);
+  return reinterpret_cast<allocfunc>(PyType_GetSlot(heap_type, Py_tp_alloc))(heap_type, 0);
+}
+
+void release_instance(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
+namespace {
+
+PyObject* llvm_error = nullptr;
+PyObject* device_assert_error = nullptr;
+PyObject* kernel_fault = nullptr;
+PyObject* code_type = nullptr;
 
 bool to_bytes(PyObject* object, std::string* out) {
   char* data = nullptr;
@@ -194,10 +190,7 @@ struct CodeObject {
 
 void code_dealloc(PyObject* self) {
   delete reinterpret_cast<CodeObject*>(self)->code;
-  PyTypeObject* type = Py_TYPE(self);
-  auto free_slot = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
-  free_slot(self);
-  Py_DECREF(reinterpret_cast<PyObject*>(type));
+  release_instance(self);
 }
 
 PyObject* code_address(PyObject* self, PyObject* name) {
@@ -248,31 +241,13 @@ PyObject* py_jit_load(PyObject*, PyObject* args, PyObject* kwargs) {
     code = JitCode::load({data, static_cast<size_t>(size)}, extra, &error);
   }
   if (!code) return raise(llvm_error, error);
-  auto* type = reinterpret_cast<PyTypeObject*>(code_type);
-  auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
-  PyObject* result = allocate(type, 0);
+  PyObject* result = allocate(code_type);
   if (!result) return nullptr;
   reinterpret_cast<CodeObject*>(result)->code = code.release();
   return result;
 }
 
 // ---- launching ----
-
-PyObject* raise_launch(LaunchStatus status, const std::string& error) {
-  switch (status) {
-    case LaunchStatus::assertion: return raise(device_assert_error, error);
-    case LaunchStatus::fault: return raise(kernel_fault, error);
-    default: return raise(PyExc_MemoryError, error);
-  }
-}
-
-// Runs the launch, without the GIL unless it is known to be short.
-LaunchStatus launch_from_python(LaunchRequest& request, std::string* error) {
-  std::optional<WithoutGil> released;
-  request.before_long_work = [](void* raw) { static_cast<std::optional<WithoutGil>*>(raw)->emplace(); };
-  request.before_long_work_arg = &released;
-  return launch(request, error);
-}
 
 constexpr Py_ssize_t kLaunchArguments = 5;
 const char* const kLaunchNames[kLaunchArguments] = {"fn", "args", "grid", "scratch", "threads"};
@@ -340,8 +315,7 @@ PyObject* py_cpu_launch(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
   if (!grid_total(grid, &request.total, &error)) return raise(PyExc_ValueError, error);
   if (request.total == 0) Py_RETURN_NONE;
   for (int i = 0; i < 3; ++i) request.grid[i] = static_cast<int32_t>(grid[i]);
-  LaunchStatus status = launch_from_python(request, &error);
-  if (status != LaunchStatus::ok) return raise_launch(status, error);
+  if (!launch_from_python(request)) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -407,11 +381,6 @@ void after_fork_in_child() {
 
 // ---- module ----
 
-template <typename Function>
-PyCFunction as_method(Function* function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
-}
-
 PyMethodDef methods[] = {
     {"llvm_version", py_llvm_version, METH_NOARGS, "llvm_version() -> str\n\nVersion of the LLVM in use, such as '22.1.8'."},
     {"targets", py_targets, METH_NOARGS, "targets() -> tuple[str, ...]\n\nSorted names of the code generators, such as 'NVPTX'."},
@@ -446,10 +415,28 @@ bool fill(PyObject* module) {
   kernel_fault = new_exception("triton._C.libtriton.KernelFault", "A kernel accessed memory it must not, or faulted otherwise.", PyExc_RuntimeError);
   code_type = PyType_FromSpec(&code_spec);
   return add_object(module, "LLVMError", llvm_error) && add_object(module, "DeviceAssertError", device_assert_error) &&
-         add_object(module, "KernelFault", kernel_fault) && add_object(module, "Code", code_type);
+         add_object(module, "KernelFault", kernel_fault) && add_object(module, "Code", code_type) &&
+         add_launch_types(module);
 }
 
 }  // namespace
+
+bool launch_from_python(LaunchRequest& request) {
+  std::optional<WithoutGil> released;
+  request.before_long_work = [](void* raw) { static_cast<std::optional<WithoutGil>*>(raw)->emplace(); };
+  request.before_long_work_arg = &released;
+  std::string error;
+  LaunchStatus status = launch(request, &error);
+  released.reset();
+  switch (status) {
+    case LaunchStatus::ok: return true;
+    case LaunchStatus::assertion: raise(device_assert_error, error); break;
+    case LaunchStatus::fault: raise(kernel_fault, error); break;
+    case LaunchStatus::failure: raise(PyExc_MemoryError, error); break;
+  }
+  return false;
+}
+
 }  // namespace triton
 
 PyMODINIT_FUNC PyInit_libtriton() {

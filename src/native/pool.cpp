@@ -317,7 +317,7 @@ bool grid_total(const int64_t grid[3], uint64_t* total, std::string* error) {
   constexpr int64_t kDimension = (int64_t{1} << 31) - 1;
   for (int i = 0; i < 3; ++i) {
     if (grid[i] < 0 || grid[i] > kDimension) {
-      *error = "grid dimension " + std::to_string(i) + " is " + std::to_string(grid[i]) + ", expected 0 to 2147483647";
+      *error = "grid dimension " + std::to_string(i) + " is " + std::to_string(grid[i]) + "; it must lie between 0 and 2147483647";
       return false;
     }
   }

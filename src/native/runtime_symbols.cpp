@@ -89,38 +89,6 @@ uint32_t half_bits(float carrier) {
   return bits & 0xffffu;
 }
 
-// Rounds a double to a binary format of `exponent_bits` + `mantissa_bits`, to nearest even; sign in the top bit.
-uint32_t round_from_double(double value, int exponent_bits, int mantissa_bits) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const uint32_t infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
-  const uint32_t sign = static_cast<uint32_t>(bits >> 63) << (exponent_bits + mantissa_bits);
-  const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
-  const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
-  if (exponent == 0x7ff) {
-    uint32_t payload = fraction ? (1u << (mantissa_bits - 1)) | static_cast<uint32_t>(fraction >> (52 - mantissa_bits)) : 0;
-    return sign | infinity | payload;
-  }
-  int target = exponent - 1023 + bias;
-  uint64_t significand = fraction | (exponent ? uint64_t{1} << 52 : 0);
-  int shift = 52 - mantissa_bits;
-  if (target <= 0) {  // subnormal in the target: shift further and drop the exponent
-    shift += 1 - target;
-    if (shift > 54) return sign;
-    target = 0;
-  } else {
-    significand &= (uint64_t{1} << 52) - 1;
-  }
-  uint64_t kept = significand >> shift;
-  uint64_t rest = significand & ((uint64_t{1} << shift) - 1);
-  uint64_t half = uint64_t{1} << (shift - 1);
-  kept += (static_cast<uint64_t>(target) << mantissa_bits);
-  if (rest > half || (rest == half && (kept & 1))) ++kept;  // a carry moves into the exponent, as it should
-  if (kept >= infinity) return sign | infinity;
-  return sign | static_cast<uint32_t>(kept);
-}
-
 double widen_half(uint32_t bits) {
   const int exponent = static_cast<int>(bits >> 10 & 0x1f);
   const double fraction = static_cast<double>(bits & 0x3ff);
@@ -152,6 +120,37 @@ RuntimeSymbol symbol(const char* name, Function* function) {
   symbol(#name, static_cast<double (*)(double, double)>(::name)), symbol(#name "f", static_cast<float (*)(float, float)>(::name##f))
 
 }  // namespace
+
+uint32_t round_from_double(double value, int exponent_bits, int mantissa_bits) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const uint32_t infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
+  const uint32_t sign = static_cast<uint32_t>(bits >> 63) << (exponent_bits + mantissa_bits);
+  const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
+  const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
+  if (exponent == 0x7ff) {
+    uint32_t payload = fraction ? (1u << (mantissa_bits - 1)) | static_cast<uint32_t>(fraction >> (52 - mantissa_bits)) : 0;
+    return sign | infinity | payload;
+  }
+  int target = exponent - 1023 + bias;
+  uint64_t significand = fraction | (exponent ? uint64_t{1} << 52 : 0);
+  int shift = 52 - mantissa_bits;
+  if (target <= 0) {  // subnormal in the target: shift further and drop the exponent
+    shift += 1 - target;
+    if (shift > 54) return sign;
+    target = 0;
+  } else {
+    significand &= (uint64_t{1} << 52) - 1;
+  }
+  uint64_t kept = significand >> shift;
+  uint64_t rest = significand & ((uint64_t{1} << shift) - 1);
+  uint64_t half = uint64_t{1} << (shift - 1);
+  kept += (static_cast<uint64_t>(target) << mantissa_bits);
+  if (rest > half || (rest == half && (kept & 1))) ++kept;  // a carry moves into the exponent, as it should
+  if (kept >= infinity) return sign | infinity;
+  return sign | static_cast<uint32_t>(kept);
+}
 
 void set_print_sink(PrintSink sink) { print_sink.store(sink, std::memory_order_release); }
 

@@ -70,7 +70,7 @@ def test_totals_beyond_32_bits(load: Load, slots: Slots, grid: tuple[int, int, i
 @pytest.mark.parametrize(
     ("grid", "error", "expected"),
     [
-        ((-1, 1, 1), ValueError, "grid dimension 0 is -1"),
+        ((-1, 1, 1), ValueError, "grid dimension 0 is -1; it must lie between 0 and 2147483647"),
         ((1, 2**31, 1), ValueError, "grid dimension 1 is 2147483648"),
         ((2**31 - 1, 2**31 - 1, 2**31 - 1), ValueError, "more than 2\\^62 programs"),
         ((1, 1), TypeError, "tuple of three"),
