@@ -10,6 +10,7 @@ from ...ir.types import DescriptorType, PointerType, TensorType, element_of, i64
 from ..writer import Cell, scalar_type
 from .access import Descriptor
 from .buffers import Buffer
+from .dot import pack_invariants
 from .emit import FunctionEmitter, rule
 
 
@@ -67,7 +68,8 @@ def _for(f: FunctionEmitter, op: Op) -> None:
     growing = [i for i, a in enumerate(args) if a in f.graph.inductions]
     tiles = [_start_tile(f, op, i) for i, v in enumerate(inits) if is_tile(v) and i not in growing]
     f.e.reset()
-    _prepare_operands(f, op)
+    prepared = pack_invariants(f, op)
+    f.e.reset()
 
     first: list[Cell] = [low]
     for i in scalars:
@@ -123,6 +125,8 @@ def _for(f: FunctionEmitter, op: Op) -> None:
             next(results)
         f.buffers[op.results[t.index]] = t.current
         f.destination.pop(ends[t.index], None)
+    for key in prepared:
+        del f.packed[key]
 
 
 def _trip_count(f: FunctionEmitter, op: Op) -> str:
@@ -263,15 +267,6 @@ def _end_tiles(f: FunctionEmitter, op: Op, tiles: list[Carried]) -> list[str]:
             source = t.other if target is t.current else t.current
             pointers += [target.pointer, source.pointer]
     return pointers
-
-
-def _prepare_operands(f: FunctionEmitter, op: Op) -> None:
-    """Work that every trip would repeat; see ``dot``."""
-    for hook in BEFORE_LOOP:
-        hook(f, op)
-
-
-BEFORE_LOOP: list[Callable[[FunctionEmitter, Op], None]] = []
 
 
 # if -----------------------------------------------------------------------------------------------------------------

@@ -1,1 +1,377 @@
-"""To come."""
+"""Matrix products: operands packed into scratch in the accumulator's type, then a register-blocked kernel.
+
+    A: rows as they are             B: panels of ``width`` columns           C tile of rows x vectors in registers
+    [M][K + padding]                [N / width][K][width]                    c[r][v] += a[r][k] * b[k][v]   for each k
+
+For each panel (which stays in the first-level cache) the kernel walks down the rows of A. The accumulator operand is computed when
+a C tile starts and the tile is written when it ends, in place when the accumulator is not needed any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...ir.core import Op, Value
+from ...ir.types import ElementType, ScalarType, TensorType, element_of, f32, shape_of
+from ..convert import cast
+from ..writer import Cell, scalar_type, splat, suffix, vector
+from . import access
+from .buffers import Buffer, bytes_of
+from .emit import FunctionEmitter, rule
+from .index import Dim, Index, fixed, lane_mask
+from .machine import Machine
+from .nest import Shape, choose, count, nest, survey
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """A C tile has ``rows`` x (``vectors`` x ``lanes``) elements."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+
+def blocking(m: int, n: int, bits: int, machine: Machine) -> Blocking:
+    """The C tile that needs the fewest steps for an m x n product."""
+    lanes = 2
+    while lanes < min(n, machine.vector_bits // bits):
+        lanes *= 2
+    columns = -(-n // lanes)
+    budget = 24 if machine.registers >= 32 else 12
+
+    def cost(rows: int, vectors: int) -> float:
+        return max(rows * vectors, 0.7 * (rows + vectors), 4.5) + 0.5
+
+    best: tuple[float, int, int] | None = None
+    for vectors in range(1, min(4, columns) + 1):
+        for rows in range(1, min(m, 14) + 1):
+            if rows * vectors > budget:
+                break
+            total = 0.0
+            for v, panels in ((vectors, columns // vectors), (columns % vectors, 1)):
+                if v and panels:
+                    total += panels * (m // rows * cost(rows, v) + (cost(m % rows, v) if m % rows else 0))
+            if best is None or (total, -vectors) < best[:2]:
+                best = (total, -vectors, rows)
+    assert best is not None
+    return Blocking(best[2], -best[1], lanes)
+
+
+def compute_type(acc: ElementType) -> ScalarType:
+    """What products and sums are computed in: narrow float accumulators are rounded once at the end."""
+    assert isinstance(acc, ScalarType)
+    return f32 if acc.is_float and acc.bits < 32 else acc
+
+
+@dataclass(slots=True)
+class Operand:
+    """A packed operand: ``pointer`` to elements of the compute type, ``pitch`` elements from row to row (A) or unused (B)."""
+
+    pointer: str
+    pitch: int
+    offset: int | None
+
+
+@rule("dot")
+def _dot(f: FunctionEmitter, op: Op) -> None:
+    e, (a, b, acc) = f.e, op.operands
+    result = op.results[0]
+    *batch, m, n = shape_of(result.type)
+    k = shape_of(a.type)[-1]
+    out = f.buffer_for(result)
+    element = compute_type(element_of(acc.type))
+    block = blocking(m, n, element.bits, f.machine)
+    if f.plan.cost(acc) > 8 and acc not in f.buffers:
+        f.fill(acc, out)  # too long to be repeated for each register
+        f.buffers[acc], borrowed = out, acc
+    else:
+        borrowed = None
+    e.reset()
+    if batch:
+
+        def each(d: Dim, _: list[str]) -> Sequence[str]:
+            _product(f, op, (d,), (m, n, k), block, element, out)
+            return ()
+
+        count(e, batch[0], each)
+    else:
+        _product(f, op, (), (m, n, k), block, element, out)
+    e.reset()
+    if borrowed is not None:
+        del f.buffers[borrowed]
+    f.buffers[result] = out
+
+
+def _product(
+    f: FunctionEmitter, op: Op, batch: Index, sizes: tuple[int, int, int], block: Blocking, element: ScalarType, out: Buffer
+) -> None:
+    a, b, acc = op.operands
+    _, n, _ = sizes
+    left = pack_rows(f, a, batch, element)
+    right = pack_panels(f, b, batch, element, block)
+    job = _Kernel(f, left, right, acc, batch, sizes, block, element, out)
+    whole = n // block.width
+    if whole:
+        job.panels(whole)
+    if n % block.width:
+        job.last_panel(whole)
+    for operand in (left, right):
+        if operand.offset is not None:
+            f.arena.free(operand.offset)
+
+
+# Packing --------------------------------------------------------------------------------------------------------------
+
+
+def pack_rows(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType) -> Operand:
+    """A in row-major order; a buffer that is so already is used as it is."""
+    kept = f.packed.get((value, "rows", element))
+    if kept is not None and not batch:
+        return kept
+    held = f.buffers.get(value)
+    if held is not None and held.element == element and not batch:
+        return Operand(held.pointer, held.strides[0], None)
+    m, k = shape_of(value.type)[-2:]
+    pitch = -(-k // 16) * 16 + 16 if k >= 16 else k
+    pointer, offset = f.arena.allocate(m * pitch * bytes_of(element))
+    target = Buffer(pointer, (m, k), element, (pitch, 1))
+    _pack(f, value, batch, element, lambda index: (target, index), (pitch, 1))
+    return Operand(pointer, pitch, offset)
+
+
+def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, block: Blocking) -> Operand:
+    """B in panels; columns past the last are zero."""
+    key = (value, "panels", element, block)
+    kept = f.packed.get(key)
+    if kept is not None and not batch:
+        return kept
+    k, n = shape_of(value.type)[-2:]
+    width = block.width
+    held = f.buffers.get(value)
+    if held is not None and held.element == element and not batch and n == width:
+        return Operand(held.pointer, 0, None)
+    panels = -(-n // width)
+    pointer, offset = f.arena.allocate(panels * k * width * bytes_of(element))
+    if n % width:
+        size = k * width * bytes_of(element)
+        last = f.w.emit(f"getelementptr i8, ptr {pointer}, i64 {(panels - 1) * size}")
+        name = f.module.declare("llvm.memset.p0.i64", "void", ["ptr", "i8", "i64", "i1"])
+        f.w.line(f"call void {name}(ptr align 64 {last}, i8 0, i64 {size}, i1 false)")
+    target = Buffer(pointer, (panels, k, width), element, (k * width, width, 1))
+
+    def place(index: Index) -> tuple[Buffer, Index]:
+        panel, column = f.e.divide(index[1], width)
+        return target, (panel, index[0], column)
+
+    _pack(f, value, batch, element, place, (width, 1))
+    return Operand(pointer, 0, offset)
+
+
+Place = Callable[[Index], tuple[Buffer, Index]]
+
+
+def _pack(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, place: Place, strides: tuple[int, int]) -> None:
+    """Writes every element of the last two axes, converted, where ``place`` says."""
+    e = f.e
+    shape = shape_of(value.type)
+    found = survey(e, [value], shape)
+    found.bits = max(found.bits, element.bits)
+    found.accesses.append((0,) * len(batch) + strides)
+    chosen = choose(e, shape, found, allowed=range(len(batch), len(shape)))
+    axis = None if chosen.axis is None else chosen.axis - len(batch)
+
+    def body(index: Index) -> None:
+        cell, level = e.cell(value, (*batch, *index))
+        if cell.element != element:
+            cell = e.at(level, lambda: cast(f.w, cell, element))
+        buffer, at = place(index)
+        access.write(e, buffer, at, cell)
+
+    nest(e, shape[len(batch) :], Shape(axis, chosen.lanes), body)
+
+
+def pack_invariants(f: FunctionEmitter, loop: Op) -> list[object]:
+    """Packs, before a loop, the operands of its dots that no trip changes. Returns their keys."""
+    keys: list[object] = []
+    inside = {id(op) for op in loop.regions[0].walk()}
+    for op in loop.regions[0].walk():
+        if op.kind != "dot" or len(shape_of(op.results[0].type)) != 2:
+            continue
+        element = compute_type(element_of(op.operands[2].type))
+        m, n = shape_of(op.results[0].type)
+        block = blocking(m, n, element.bits, f.machine)
+        for value, role in ((op.operands[0], "rows"), (op.operands[1], "panels")):
+            key: object = (value, role, element) if role == "rows" else (value, role, element, block)
+            if key in f.packed or not _outside(f, value, loop, inside):
+                continue
+            f.e.reset()
+            made = pack_rows(f, value, (), element) if role == "rows" else pack_panels(f, value, (), element, block)
+            f.e.reset()
+            if made.offset is None:
+                continue
+            f.keep(made.offset, f.graph.end[loop])
+            f.packed[key] = Operand(made.pointer, made.pitch, None)
+            keys.append(key)
+    return keys
+
+
+def _outside(f: FunctionEmitter, value: Value, loop: Op, inside: set[int]) -> bool:
+    """Whether ``value`` can be computed before the loop: neither it nor a lazy input of it comes from the loop."""
+    owner = value.owner
+    if isinstance(owner, Op):
+        return id(owner) not in inside and isinstance(value.type, TensorType)
+    parent = f.graph.parent.get(owner)
+    return parent is not loop and (parent is None or id(parent) not in inside)
+
+
+# The kernel -----------------------------------------------------------------------------------------------------------
+
+
+class _Kernel:
+    def __init__(
+        self,
+        f: FunctionEmitter,
+        left: Operand,
+        right: Operand,
+        acc: Value,
+        batch: Index,
+        sizes: tuple[int, int, int],
+        block: Blocking,
+        element: ScalarType,
+        out: Buffer,
+    ) -> None:
+        self.f = f
+        self.e = f.e
+        self.w = f.w
+        self.left = left
+        self.right = right
+        self.acc = acc
+        self.batch = batch
+        self.m, self.n, self.k = sizes
+        self.block = block
+        self.element = element
+        self.out = out
+        self.scalar = scalar_type(element)
+        self.vector = vector(self.scalar, block.lanes)
+
+    def panels(self, number: int) -> None:
+        def each(d: Dim, _: list[str]) -> Sequence[str]:
+            self._rows(d, self.block.vectors, None)
+            return ()
+
+        saved = self.e.lanes, self.e.active, self.e.count
+        self.e.lanes, self.e.active, self.e.count = self.block.lanes, None, self.block.lanes
+        mark = self.e.mark()
+        count(self.e, number, each)
+        self.e.forget(mark)
+        self.e.lanes, self.e.active, self.e.count = saved
+
+    def last_panel(self, panel: int) -> None:
+        rest = self.n - panel * self.block.width
+        vectors = -(-rest // self.block.lanes)
+        saved = self.e.lanes, self.e.active, self.e.count
+        self.e.lanes, self.e.active, self.e.count = self.block.lanes, None, self.block.lanes
+        mark = self.e.mark()
+        self._rows(fixed(panel), vectors, rest - (vectors - 1) * self.block.lanes)
+        self.e.forget(mark)
+        self.e.lanes, self.e.active, self.e.count = saved
+
+    def _rows(self, panel: Dim, vectors: int, last: int | None) -> None:
+        e, rows = self.e, self.block.rows
+        bytes_ = self.k * self.block.width
+        offset = e.scale(panel, bytes_)
+        base = self.right.pointer
+        if offset.const != 0:
+            base = e.emit(e.depth, f"getelementptr {self.scalar}, ptr {base}, i64 {offset.text}")
+        column = e.scale(panel, self.block.width)
+        whole = self.m // rows * rows
+
+        def each(d: Dim, _: list[str]) -> Sequence[str]:
+            self._tile(d, rows, base, column, vectors, last)
+            return ()
+
+        if whole:
+            count(e, whole, each, step=rows)
+        if whole < self.m:
+            mark = e.mark()
+            self._tile(fixed(whole), self.m - whole, base, column, vectors, last)
+            e.forget(mark)
+
+    def _index(self, row: Dim, column: Dim, r: int, v: int) -> Index:
+        e, lanes = self.e, self.block.lanes
+        x = e.add(row, fixed(r))
+        y = e.add(column, fixed(v * lanes))
+        return (*self.batch, x, y._replace(step=1, unit=lanes))
+
+    def _tile(self, row: Dim, rows: int, base: str, column: Dim, vectors: int, last: int | None) -> None:
+        w, e, lanes = self.w, self.e, self.block.lanes
+        start: list[tuple[str, str]] = []
+        places: list[tuple[Index, int]] = []
+        full = e.active, e.count
+        for r in range(rows):
+            for v in range(vectors):
+                part = lanes if last is None or v < vectors - 1 else last
+                e.active, e.count = (None, lanes) if part == lanes else (lane_mask(lanes, part), part)
+                index = self._index(row, column, r, v)
+                cell, level = e.vector(self.acc, index)
+                if cell.element != self.element:
+                    cell = e.at(level, lambda cell=cell: cast(w, cell, self.element))  # type: ignore[misc]
+                start.append((self.vector, cell.text))
+                places.append((index, part))
+        at = e.scale(row, self.left.pitch)
+        left = self.left.pointer if at.const == 0 else w.emit(f"getelementptr {self.scalar}, ptr {self.left.pointer}, i64 {at.text}")
+        unroll = 4 if self.k % 4 == 0 and self.k > 4 and rows * vectors <= 16 else 2 if self.k % 2 == 0 and self.k > 2 else 1
+
+        def step(counter: str, values: list[str]) -> Sequence[str]:
+            for u in range(unroll):
+                values = self._step(counter, u, values, left, base, rows, vectors)
+            return values
+
+        if self.k == unroll:
+            sums = list(step("0", [text for _, text in start]))
+        else:
+            sums = w.loop("0", str(self.k), str(unroll), step, start, hint="k", at_least_once=True)
+        result = self.out.element
+        for (index, part), text in zip(places, sums, strict=True):
+            e.active, e.count = (None, lanes) if part == lanes else (lane_mask(lanes, part), part)
+            cell = Cell(text, self.element, lanes)
+            access.write(e, self.out, index, cell if result == self.element else cast(w, cell, result))
+        e.active, e.count = full
+
+    def _step(self, counter: str, u: int, values: list[str], left: str, base: str, rows: int, vectors: int) -> list[str]:
+        """One k for all elements of the tile."""
+        w, lanes, width = self.w, self.block.lanes, self.block.width
+        align = bytes_of(self.element)
+        here = counter if u == 0 else w.emit(f"add nuw nsw i64 {counter}, {u}") if counter != "0" else str(u)
+        line = w.emit(f"mul nuw nsw i64 {here}, {width}")
+        b: list[str] = []
+        for v in range(vectors):
+            place = line if v == 0 else w.emit(f"add nuw nsw i64 {line}, {v * lanes}")
+            address = w.emit(f"getelementptr {self.scalar}, ptr {base}, i64 {place}")
+            b.append(w.emit(f"load {self.vector}, ptr {address}, align {align}"))
+        result: list[str] = []
+        for r in range(rows):
+            place = here if r == 0 else w.emit(f"add nuw nsw i64 {here}, {r * self.left.pitch}")
+            address = w.emit(f"getelementptr {self.scalar}, ptr {left}, i64 {place}")
+            one = Cell(w.emit(f"load {self.scalar}, ptr {address}, align {align}"), self.element)
+            a = splat(w, one, lanes).text
+            for v in range(vectors):
+                result.append(self._accumulate(a, b[v], values[r * vectors + v]))
+        return result
+
+    def _accumulate(self, a: str, b: str, c: str) -> str:
+        w, type = self.w, self.vector
+        if not self.element.is_float:
+            if self.element.is_bool:
+                return w.emit(f"xor {type} {c}, {w.emit(f'and {type} {a}, {b}')}")
+            return w.emit(f"add {type} {c}, {w.emit(f'mul {type} {a}, {b}')}")
+        if w.features.fma:
+            name = w.module.declare(f"llvm.fma.{suffix(self.scalar, self.block.lanes)}", type, [type] * 3)
+            return w.call(type, name, [f"{type} {a}", f"{type} {b}", f"{type} {c}"])
+        return w.emit(f"fadd {type} {c}, {w.emit(f'fmul {type} {a}, {b}')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...ir.core import Block, Function, Op, Value
 from ...ir.ops import OPS
@@ -46,7 +47,7 @@ class FunctionEmitter:
         self.buffers: dict[Value, Buffer] = {}
         self.e = Evaluator(w, self.plan, self.scalars, self.buffers)
         self.destination: dict[Value, Buffer] = {}
-        self.packed: dict[object, object] = {}
+        self.packed: dict[object, Any] = {}
         self._live: list[list[tuple[int, int]]] = []
         self.program_id: Callable[[int], Cell] = _no_programs
         self.num_programs: Callable[[int], Cell] = _no_programs

@@ -106,6 +106,10 @@ class Plan:
             for result in op.results:
                 costs[result] = total
 
+    def cost(self, value: Value) -> int:
+        """Simple instructions for one element, held inputs given."""
+        return self._costs.get(value, 1) if value not in self.held else 1
+
     def _operand_cost(self, value: Value) -> int:
         if value in self.held:
             return 1
