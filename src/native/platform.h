@@ -66,6 +66,13 @@ uint64_t now_ns();
 // Called around fork(): `prepare` before, `parent` and `child` after it in the respective process.
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 
+// ---- shared libraries ----
+
+// Opens a library by name; nullptr with the reason in *error. It stays open.
+void* open_library(const char* name, std::string* error);
+void* find_symbol(void* library, const char* name);  // nullptr when there is none
+const char* cuda_driver_name();
+
 // ---- memory ----
 
 void* allocate_aligned(size_t bytes, size_t alignment);  // nullptr when there is none

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <dlfcn.h>
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
@@ -277,6 +278,19 @@ uint64_t now_ns() {
 }
 
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) { pthread_atfork(prepare, parent, child); }
+
+void* open_library(const char* name, std::string* error) {
+  void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = dlerror();
+    *error = reason ? reason : "unknown reason";
+  }
+  return library;
+}
+
+void* find_symbol(void* library, const char* name) { return dlsym(library, name); }
+
+const char* cuda_driver_name() { return "libcuda.so.1"; }
 
 void* allocate_aligned(size_t bytes, size_t alignment) {
   void* block = nullptr;

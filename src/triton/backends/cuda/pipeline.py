@@ -1,0 +1,135 @@
+"""The passes and stages that make code for NVIDIA GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..._C import libtriton
+from ...ir.capabilities import Capabilities
+from ...ir.core import Module
+from ...lowering.simt.lower import lower_module
+from ...lowering.writer import ModuleWriter
+from ...passes.assign_layouts import LayoutOptions, assign_layouts
+from ..compiler import BaseBackend, GPUTarget, Language, Stage
+from . import capabilities as chips
+from . import codegen, mma
+from .lowering import CudaMachine, features
+
+
+@dataclass(frozen=True)
+class CUDAOptions:
+    """Options of one compilation. ``num_stages``, ``num_ctas``, ``launch_pdl`` and ``sched4reg`` have no effect yet."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    warp_size: int = chips.WARP
+    maxnreg: int | None = None
+    ptx_version: int | None = None
+    ptx_options: str | None = None
+    ir_override: str | None = None
+    enable_fp_fusion: bool = True
+    sched4reg: bool = False
+    enable_reflect_ftz: bool = True
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    clc: bool = False
+    cluster_dims: tuple[int, int, int] = (1, 1, 1)
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "tf32"
+    allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    extern_libs: tuple[tuple[str, str], ...] | None = None
+    debug: bool = False
+    backend_name: str = "cuda"
+    sanitize_overflow: bool = True
+    arch: str = ""
+    instrumentation_mode: str = ""
+    min_shared_mem: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_warps not in (1, 2, 4, 8, 16, 32):
+            raise ValueError(f"num_warps must be a power of two from 1 to 32, got {self.num_warps}")
+        if self.num_ctas != 1:
+            raise ValueError("num_ctas other than 1 is not supported yet")
+
+    def hash(self) -> str:
+        return repr(sorted(vars(self).items()))
+
+
+class CUDABackend(BaseBackend):
+    """Tile IR -> laid-out tile IR -> LLVM IR -> PTX -> cubin."""
+
+    binary_ext: ClassVar[str] = "cubin"
+
+    def __init__(self, target: GPUTarget) -> None:
+        super().__init__(target)
+        self.arch = int(target.arch)
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return target.backend == "cuda"
+
+    def hash(self) -> str:
+        ptxas = codegen.find_ptxas()
+        release = codegen.ptxas_release(str(ptxas)) if ptxas else "driver"
+        return f"cuda-{self.arch}-{libtriton.llvm_version()}-{release}"
+
+    def parse_options(self, options: dict[str, Any]) -> CUDAOptions:
+        known = CUDAOptions.__dataclass_fields__
+        given = {k: v for k, v in options.items() if k in known and v is not None}
+        for name, value in given.items():
+            if isinstance(value, list):
+                given[name] = tuple(value)
+            elif isinstance(value, Mapping):
+                given[name] = tuple(sorted(value.items()))
+        given["arch"] = f"sm{self.arch}"
+        return CUDAOptions(**given)
+
+    def capabilities(self, options: Any) -> Capabilities:
+        return chips.capabilities(self.arch)
+
+    def add_stages(self, stages: dict[str, Stage], options: CUDAOptions, language: Language = Language.TRITON) -> None:
+        stages["ttir"] = lambda module, metadata: module
+        stages["ttgir"] = lambda module, metadata: self.lay_out(module, options)
+        stages["llir"] = lambda module, metadata: self.lower(module, metadata, options)
+        stages["ptx"] = lambda text, metadata: codegen.make_ptx(text, self.arch, options.ptx_version)
+        stages["cubin"] = lambda ptx, metadata: self.assemble(ptx, metadata, options)
+
+    def lay_out(self, module: Module, options: CUDAOptions) -> Module:
+        def dots(op: Any, layout: LayoutOptions) -> Any:
+            return mma.layouts(op, layout, self.arch)
+
+        return assign_layouts(module, LayoutOptions(chips.WARP, options.num_warps, dots))
+
+    def lower(self, module: Module, metadata: dict[str, Any], options: CUDAOptions) -> str:
+        machine = CudaMachine(self.arch, options.num_warps, options.maxnreg)
+        lowered = lower_module(module, machine, ModuleWriter(features(self.arch, options.enable_fp_fusion)))
+        metadata["name"] = lowered.kernel
+        metadata["shared"] = max(lowered.shared_bytes, options.min_shared_mem or 0)
+        metadata["threads"] = options.num_warps * chips.WARP
+        return lowered.text
+
+    def assemble(self, ptx: str, metadata: dict[str, Any], options: CUDAOptions) -> bytes:
+        binary, said = codegen.make_cubin(ptx, self.arch, options.ptx_options)
+        registers = re.search(r"Used (\d+) registers", said)
+        spills = re.findall(r"(\d+) bytes spill (?:stores|loads)", said)
+        metadata["registers"] = int(registers.group(1)) if registers else 0
+        metadata["spill_bytes"] = sum(map(int, spills))
+        return binary
+
+    def render(self, name: str, asm: Mapping[str, Any], options: Any) -> str | bytes | None:
+        return codegen.disassemble(asm["cubin"]) if name == "sass" else None
+
+    def pack_metadata(self, metadata: Any) -> Any:
+        return (
+            metadata.threads,
+            tuple(metadata.cluster_dims),
+            metadata.shared,
+            bool(metadata.launch_cooperative_grid),
+            bool(metadata.launch_pdl),
+        )
