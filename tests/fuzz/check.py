@@ -123,7 +123,9 @@ class Reference:
                 if level == INEXACT:
                     a, b = self.values(self.plain, i), self.values(shaken, i)
                     with np.errstate(all="ignore"):
-                        off = np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.where(same(a, b), 0.0, np.inf))
+                        off = np.where(
+                            np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.where(same(a, b), 0.0, np.inf)
+                        )
                     self.slack[i] = np.maximum(self.slack.get(i, 0.0), off)
 
     def values(self, run: Memories, i: int) -> np.ndarray:
@@ -142,7 +144,9 @@ class Reference:
                 good = self.plain.view(i) == other.view(i)
             if not good.all():
                 at = int(np.flatnonzero(~good)[0])
-                want, got = (self.values(m, i)[at] if buffer.element.is_float else m.view(i)[at] for m in (self.plain, other))
+                want, got = (
+                    self.values(m, i)[at] if buffer.element.is_float else m.view(i)[at] for m in (self.plain, other)
+                )
                 level = ("exact", "sign of zero free", "inexact")[self.levels[i]]
                 raise Mismatch(
                     stage, f"{buffer.name}[{at}] is {got!r}, the interpreter has {want!r} "

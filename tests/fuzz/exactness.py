@@ -17,7 +17,17 @@ from triton.ir.types import PointerType, element_of
 EXACT, SIGN_OF_ZERO, INEXACT = 0, 1, 2
 
 MATHEMATICS = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "libm"})
-PRECISION = {"f8e4m3": 3, "f8e5m2": 2, "f8e4b15": 3, "f8e4b8": 3, "f8e5b16": 2, "bf16": 7, "f16": 10, "f32": 23, "f64": 52}
+PRECISION = {
+    "f8e4m3": 3,
+    "f8e5m2": 2,
+    "f8e4b15": 3,
+    "f8e4b8": 3,
+    "f8e5b16": 2,
+    "bf16": 7,
+    "f16": 10,
+    "f32": 23,
+    "f64": 52,
+}
 SMALLEST = {
     "f8e4m3": -9, "f8e5m2": -16, "f8e4b15": -17, "f8e4b8": -10, "f8e5b16": -17, "bf16": -133, "f16": -24, "f32": -149,
     "f64": -1074,

@@ -29,7 +29,16 @@ LARGEST = 2048
 INTEGERS = tuple(t for t in SCALARS.values() if t.is_integer and not t.is_bool)
 FLOATS = tuple(t for t in SCALARS.values() if t.is_float)
 WIDE_FLOATS = tuple(SCALARS[n] for n in ("f32", "f64", "f16", "bf16"))
-COMMON = (SCALARS["f32"], SCALARS["i32"], SCALARS["f16"], SCALARS["i64"], i1, SCALARS["bf16"], SCALARS["u8"], SCALARS["f64"])
+COMMON = (
+    SCALARS["f32"],
+    SCALARS["i32"],
+    SCALARS["f16"],
+    SCALARS["i64"],
+    i1,
+    SCALARS["bf16"],
+    SCALARS["u8"],
+    SCALARS["f64"],
+)
 
 
 @dataclass
@@ -112,7 +121,11 @@ class Generator:
     def some(self, test=lambda v: True, element=None, shape=None) -> Value:
         """A known value that passes ``test``, or a new one of ``element`` and ``shape``."""
         value = self.known(test)
-        return value if value is not None else self.make(with_shape(shape if shape is not None else self.shape(), element or self.element()))
+        return (
+            value
+            if value is not None
+            else self.make(with_shape(shape if shape is not None else self.shape(), element or self.element()))
+        )
 
     def like(self, type: Type, highest: int = INEXACT) -> Value:
         """A value of this very type, known or new."""
@@ -140,7 +153,11 @@ class Generator:
             return self.chance(0.5)
         if element.is_float:
             return self.random.choice((0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 0.25, 1.5))
-        low, high = (-(1 << element.bits - 1), (1 << element.bits - 1) - 1) if element.is_signed else (0, (1 << element.bits) - 1)
+        low, high = (
+            (-(1 << element.bits - 1), (1 << element.bits - 1) - 1)
+            if element.is_signed
+            else (0, (1 << element.bits) - 1)
+        )
         value = self.random.choice((0, 1, 2, 3, 5, 7, 8, 16, -1, -2, low, high, self.random.randint(low, high)))
         return min(max(value, low), high)
 
@@ -221,7 +238,11 @@ class Generator:
         if roll < 0.75:
             limit = self.random.choice((need, need - 1, need // 2, 1, 0))
             index = element_of(offsets.type)
-            bound = self.scalar_argument(index) if not self.in_function and self.chance(0.5) else self.constant(index, limit)
+            bound = (
+                self.scalar_argument(index)
+                if not self.in_function and self.chance(0.5)
+                else self.constant(index, limit)
+            )
             if bound.op is None:
                 self.kernel.scalars[-1] = (*self.kernel.scalars[-1][:2], limit)
                 self.scopes[0].remove(bound)  # used as a bound only: its value decides what is in range
@@ -319,7 +340,10 @@ class Generator:
         self.add(self.b.splat(x, types=[TensorType(self.random.choice(self.shapes), element_of(x.type))]))
 
     def tensor(self, rank: int = 1) -> Value:
-        return self.some(lambda v: len(shape_of(v.type)) >= rank, shape=self.random.choice([s for s in self.shapes if len(s) >= rank] or [(6, 4, 3)]))
+        return self.some(
+            lambda v: len(shape_of(v.type)) >= rank,
+            shape=self.random.choice([s for s in self.shapes if len(s) >= rank] or [(6, 4, 3)]),
+        )
 
     def reshape(self) -> None:
         x = self.tensor()
@@ -376,7 +400,9 @@ class Generator:
         self.add(result)
 
     def sort(self) -> None:
-        x = self.some(lambda v: shape_of(v.type) != () and self.level(v) <= SIGN_OF_ZERO, shape=self.random.choice(self.shapes))
+        x = self.some(
+            lambda v: shape_of(v.type) != () and self.level(v) <= SIGN_OF_ZERO, shape=self.random.choice(self.shapes)
+        )
         if shape_of(x.type):
             axis = self.random.randrange(len(shape_of(x.type)))
             self.add(self.b.sort(x, axis=axis, descending=self.chance(0.5)))
@@ -479,7 +505,11 @@ class Generator:
         inits = self.carried()
         types = [v.type for v in inits]
         counter = self.random.choice((i32, i32, SCALARS["i64"], SCALARS["u32"]))
-        low, trips, step = self.random.randint(0, 5), self.random.choice((0, 1, 2, 3, 5)), self.random.choice((1, 1, 2, 3))
+        low, trips, step = (
+            self.random.randint(0, 5),
+            self.random.choice((0, 1, 2, 3, 5)),
+            self.random.choice((1, 1, 2, 3)),
+        )
         bounds = [low, low + trips * step - self.random.randrange(step), step]
         if counter.is_signed and self.chance(0.2):
             bounds = [bounds[1], low, -step]
@@ -548,7 +578,9 @@ class Generator:
         offsets, need = self.offsets(shape_of(x.type), distinct=True)
         mask, count = self.mask(offsets, need)
         scratch = self.chance(0.3)
-        buffer = self.buffer(element_of(x.type), max(count, need) if scratch else count, "scratch" if scratch else "output")
+        buffer = self.buffer(
+            element_of(x.type), max(count, need) if scratch else count, "scratch" if scratch else "output"
+        )
         self.b.store(self.pointers(buffer, offsets), x, mask)
         self.stores += 1
         if scratch:
@@ -573,7 +605,9 @@ class Generator:
         """A function of its own, made on the spot and called once or twice."""
         args = self.carried()
         outer = (self.b, self.scopes, self.in_function)
-        function = self.module.add(Function(f"helper{len(self.module.functions)}", [v.type for v in args], attrs={"noinline": True}))
+        function = self.module.add(
+            Function(f"helper{len(self.module.functions)}", [v.type for v in args], attrs={"noinline": True})
+        )
         self.b, self.scopes, self.in_function = Builder(function.body), [[]], True
         self.outcome(function.args)
         self.depth += 1

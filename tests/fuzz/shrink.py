@@ -136,4 +136,6 @@ def _needed(op: Op, used: set[Value]) -> bool:
     if OPS[op.kind].terminator or any(r in used for r in op.results):
         return True
     ops = [op, *(inner for region in op.regions for inner in region.walk())]
-    return any(OPS[o.kind].effects - {"read"} for o in ops) and not all(o.kind == "call" for o in ops if OPS[o.kind].effects)
+    return any(OPS[o.kind].effects - {"read"} for o in ops) and not all(
+        o.kind == "call" for o in ops if OPS[o.kind].effects
+    )

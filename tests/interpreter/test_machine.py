@@ -76,10 +76,10 @@ def test_while_swaps_carried_values(run):
 
 def test_deep_nesting_of_ifs_and_a_call(run):
     depth = 150
-    body = "%c = cmp %n, %z {pred = \"eq\"} : i1\n"
+    body = '%c = cmp %n, %z {pred = "eq"} : i1\n'
     for k in range(depth):
         body += f"%r{k} = if %c : i32 () {{\n"
-    body += "%v = call %n {callee = \"f\"} : i32\nyield %v\n} () {\n yield %n\n}\n"
+    body += '%v = call %n {callee = "f"} : i32\nyield %v\n} () {\n yield %n\n}\n'
     for k in reversed(range(depth - 1)):
         body += f"yield %r{k + 1}\n}} () {{\n yield %n\n}}\n"
     text = f"""module {{

@@ -1,0 +1,144 @@
+"""Matrix products of all types, with sizes that fit no machine's tile."""
+
+import numpy as np
+import pytest
+from support import close, empty, full_range, sample
+
+import triton
+import triton.language as tl
+
+SIZES = [
+    (1, 1, 1),
+    (2, 3, 5),
+    (8, 8, 8),
+    (7, 33, 12),
+    (16, 17, 18),
+    (33, 5, 100),
+    (64, 64, 64),
+    (1, 100, 7),
+    (127, 2, 3),
+]
+
+
+@triton.jit
+def dot_kernel(a, b, c, z, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + m[:, None] * K + k[None, :])
+    y = tl.load(b + k[:, None] * N + n[None, :])
+    if ACC:
+        r = tl.dot(x, y, tl.load(c + m[:, None] * N + n[None, :]), out_dtype=OUT)
+    else:
+        r = tl.dot(x, y, out_dtype=OUT)
+    tl.static_assert(r.dtype == OUT)
+    tl.store(z + m[:, None] * N + n[None, :], r)
+
+
+@pytest.mark.parametrize("m, n, k", SIZES)
+@pytest.mark.parametrize("name", ["float32", "float16"])
+@pytest.mark.parametrize("acc", [False, True])
+def test_dot_sizes(launch, m, n, k, name, acc):
+    a, b, c, z = (
+        sample(name, (m, k), 1),
+        sample(name, (k, n), 2),
+        sample("float32", (m, n), 3),
+        empty("float32", (m, n)),
+    )
+    launch(dot_kernel, (1,), a, b, c, z, M=m, N=n, K=k, ACC=acc, OUT=tl.float32)
+    left, right = a.values.astype(np.float64), b.values.astype(np.float64)
+    start = c.raw.astype(np.float64) if acc else 0 * c.raw
+    close(z, left @ right + start, places=4 + k / 8, scale=np.abs(left) @ np.abs(right) + np.abs(start))
+
+
+FLOATING = [
+    ("bfloat16", "bfloat16", "float32"), ("float16", "float16", "float16"), ("float64", "float64", "float64"),
+    ("float8e4nv", "float8e4nv", "float32"), ("float8e5", "float8e5", "float32"), ("float8e5", "float8e4nv", "float32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("left, right, out", FLOATING)
+@pytest.mark.parametrize("m, n, k", [(16, 16, 32), (7, 9, 5)])
+def test_dot_of_floats(launch, left, right, out, m, n, k):
+    a, b, z = sample(left, (m, k), 1, -2, 2), sample(right, (k, n), 2, -2, 2), empty(out, (m, n))
+    launch(dot_kernel, (1,), a, b, z, z, M=m, N=n, K=k, ACC=False, OUT=getattr(tl, out))
+    x, y = a.values.astype(np.float64), b.values.astype(np.float64)
+    close(z, x @ y, places=8, scale=np.abs(x) @ np.abs(y))
+
+
+@pytest.mark.parametrize("left, right", [("int8", "int8"), ("uint8", "uint8")])
+@pytest.mark.parametrize("m, n, k", [(16, 16, 16), (5, 3, 18), (1, 8, 30), (33, 17, 64)])
+def test_dot_of_integers_is_exact(launch, left, right, m, n, k):
+    a, b, c, z = (
+        full_range(left, (m, k), 1),
+        full_range(right, (k, n), 2),
+        full_range("int32", (m, n), 3),
+        empty("int32", (m, n)),
+    )
+    launch(dot_kernel, (1,), a, b, c, z, M=m, N=n, K=k, ACC=True, OUT=tl.int32)
+    exact = a.raw.astype(np.int64) @ b.raw.astype(np.int64) + c.raw
+    np.testing.assert_array_equal(z.raw, exact.astype(np.int32))
+
+
+@triton.jit
+def batched_dot_kernel(a, b, z, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    g, m, n, k = tl.arange(0, B)[:, None, None], tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + g * M * K + m[None, :, None] * K + k[None, None, :])
+    y = tl.load(b + g * K * N + k[None, :, None] * N + n[None, None, :])
+    tl.store(z + g * M * N + m[None, :, None] * N + n[None, None, :], tl.dot(x, y))
+
+
+@pytest.mark.parametrize("batch, m, n, k", [(1, 4, 4, 4), (3, 5, 7, 2), (4, 16, 8, 33)])
+def test_batched_dot(launch, batch, m, n, k):
+    a, b, z = sample("float32", (batch, m, k), 1), sample("float32", (batch, k, n), 2), empty("float32", (batch, m, n))
+    launch(batched_dot_kernel, (1,), a, b, z, B=batch, M=m, N=n, K=k)
+    close(z, a.raw.astype(np.float64) @ b.raw, places=8, scale=np.abs(a.raw) @ np.abs(b.raw))
+
+
+@triton.jit
+def matmul_kernel(a, b, c, M, N, K, am, ak, bk, bn, cm, cn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * am + k[None, :] * ak, mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        y = tl.load(b + k[:, None] * bk + n[None, :] * bn, mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(
+        c + m[:, None] * cm + n[None, :] * cn, acc.to(c.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N)
+    )
+
+
+@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (100, 70, 50), (33, 129, 65), (64, 64, 64)])
+@pytest.mark.parametrize("blocks", [(16, 16, 16), (32, 64, 32), (7, 33, 12)])
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN"])
+@pytest.mark.parametrize("name", ["float32", "float16"])
+def test_matmul(launch, m, n, k, blocks, layout, name):
+    a = sample(name, (k, m) if layout[0] == "T" else (m, k), 1)
+    b = sample(name, (n, k) if layout[1] == "T" else (k, n), 2)
+    c = empty(name, (m, n))
+    x, y = (a.raw.T if layout[0] == "T" else a.raw), (b.raw.T if layout[1] == "T" else b.raw)
+    strides = [s // a.raw.itemsize for s in (*x.strides, *y.strides, *c.raw.strides)]
+    grid = (triton.cdiv(m, blocks[0]), triton.cdiv(n, blocks[1]))
+    launch(matmul_kernel, grid, a, b, c, m, n, k, *strides, BM=blocks[0], BN=blocks[1], BK=blocks[2])
+    left, right = x.astype(np.float64), y.astype(np.float64)
+    close(c, left @ right, places=12, scale=np.abs(left) @ np.abs(right))
+
+
+@triton.jit
+def chained_kernel(q, k, v, z, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    a = tl.load(q + m[:, None] * D + d[None, :])
+    b = tl.load(k + n[:, None] * D + d[None, :])
+    s = tl.dot(a, tl.trans(b))
+    p = tl.exp(s - tl.max(s, 1)[:, None])
+    o = tl.dot(p, tl.load(v + n[:, None] * D + d[None, :])) / tl.sum(p, 1)[:, None]
+    tl.store(z + m[:, None] * D + d[None, :], o)
+
+
+@pytest.mark.parametrize("m, n, d", [(16, 16, 16), (5, 33, 12), (64, 7, 32)])
+def test_dots_in_a_row(launch, m, n, d):
+    q, k, v, z = (sample("float32", s, i, -1, 1) for i, s in enumerate([(m, d), (n, d), (n, d), (m, d)]))
+    launch(chained_kernel, (1,), q, k, v, z, M=m, N=n, D=d)
+    s = q.raw.astype(np.float64) @ k.raw.T
+    p = np.exp(s - s.max(1, keepdims=True))
+    np.testing.assert_allclose(z.raw, p @ v.raw / p.sum(1, keepdims=True), rtol=1e-4, atol=1e-5)
