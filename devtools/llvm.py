@@ -103,7 +103,8 @@ def stage_libllvm(sdk: Path, tree: Path, cxx: str) -> Spec:
         "-Wl,--no-whole-archive",
     ]
     command += [*map(str, sorted((sdk / "lib").glob("libz*.a"))), "-lpthread", "-ldl", "-lm", "-lrt"]
-    subprocess.run(command, check=True)
+    if subprocess.run(command).returncode:
+        raise SystemExit(f"{cxx} could not link LLVM's archives into {LIBRARY}.")
     return Spec(
         name=f"libllvm{MAJOR}",
         version=VERSION,

@@ -15,8 +15,13 @@ from pathlib import Path
 # What `g++ -dumpfullversion` says: the packages of the run-time libraries take their version from it.
 GCC_LEVEL = "12.2.0"
 _FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib")
-# Options that zig's linker does not know; hidden visibility and the version script already do what this one asks for.
-_UNKNOWN = (["-Xlinker", "--exclude-libs", "-Xlinker", "ALL"], ["-Wl,--exclude-libs,ALL"])
+# Options that zig's linker does not know: hidden visibility and version scripts do what the first asks for, and the last
+# only saves LLVM some indirect calls.
+_UNKNOWN = (
+    ["-Xlinker", "--exclude-libs", "-Xlinker", "ALL"],
+    ["-Wl,--exclude-libs,ALL"],
+    ["-Wl,-Bsymbolic-functions"],
+)
 
 
 def system_library(name: str) -> str:
@@ -46,6 +51,9 @@ def main() -> None:
         if word in ("-dumpfullversion", "-dumpversion"):
             print(GCC_LEVEL)
             return
+    if any(word.endswith(".a") for word in words) and not any(word.endswith((".o", ".cpp", ".cc")) for word in words):
+        # Archives alone are LLVM's: with libc++ brought in, their `operator new` and the like would come from it.
+        language = "cc"
     os.execv(sys.executable, [sys.executable, "-m", "ziglang", language, *translate(words)])
 
 
