@@ -15,8 +15,8 @@ from pathlib import Path
 # What `g++ -dumpfullversion` says: the packages of the run-time libraries take their version from it.
 GCC_LEVEL = "12.2.0"
 _FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib")
-# Options that zig's linker does not know: hidden visibility and version scripts do what the first asks for, and the last
-# only saves LLVM some indirect calls.
+# Options that zig's linker does not know: hidden visibility and version scripts do what the first asks for, and the
+# last only saves LLVM some indirect calls.
 _UNKNOWN = (
     ["-Xlinker", "--exclude-libs", "-Xlinker", "ALL"],
     ["-Wl,--exclude-libs,ALL"],
