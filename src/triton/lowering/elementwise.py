@@ -91,7 +91,7 @@ def _integer_rule(compute: Callable[[FunctionWriter, Cell, Cell], Cell]) -> Rule
 def remainder(w: FunctionWriter, a: Cell, b: Cell) -> Cell:
     """C's % or fmod."""
     if a.element.is_float:
-        return apply_wide(w, math.fmod, (a, b))
+        return apply_wide(w, math.FORMS["fmod"][1], (a, b))
     return integers.remainder(w, a, b)
 
 

@@ -1,40 +1,65 @@
-"""Mathematical functions on ``Num`` values of type float or double."""
+"""Mathematical functions by name: the unary ops of the table and everything that ``libm`` can call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.types import f32, f64
+from ..ir.types import ScalarType, f32, f64
 from .convert import from_wide, to_wide
+from .special import FORMS as SPECIAL
 from .values import Num, num
-from .vectormath import FUNCTIONS, per_lane
+from .vectormath import FUNCTIONS
 from .writer import Cell, FunctionWriter
 
 
-def fmod(x: Num, y: Num) -> Num:
-    """C's fmod: exact, with the sign of x."""
-    return per_lane("fmod" if x.base == "double" else "fmodf", [x, y], x.base)
+def _intrinsic(name: str) -> Callable[..., Num]:
+    return lambda x, *others: x.call(name, *others)
 
 
-def _sqrt(x: Num) -> Num:
-    return x.call("sqrt")
-
-
-def _rsqrt(x: Num) -> Num:
+def _reciprocal_root(x: Num) -> Num:
     return 1.0 / x.call("sqrt")
+
+
+#: The unary ops of the table, on float or double values.
+UNARY: dict[str, Callable[[Num], Num]] = {
+    **{kind: FUNCTIONS[kind] for kind in ("exp", "exp2", "log", "log2", "sin", "cos", "erf")},
+    "sqrt": _intrinsic("sqrt"),
+    "sqrt_rn": _intrinsic("sqrt"),
+    "rsqrt": _reciprocal_root,
+    "floor": _intrinsic("floor"),
+    "ceil": _intrinsic("ceil"),
+}
+
+
+def _extremum(predicate: str) -> Callable[[Num, Num], Num]:
+    """C's fmin and fmax: a NaN loses."""
+    return lambda x, y: y.isnan().select(x, x.compare(predicate, y).select(x, y))
+
+
+#: name -> (number of arguments, function of float or double values).
+FORMS: dict[str, tuple[int, Callable[..., Num]]] = {
+    **SPECIAL,
+    **{name: (1, compute) for name, compute in {**FUNCTIONS, **UNARY}.items()},
+    **{name: (1, _intrinsic(name)) for name in ("rint", "nearbyint", "trunc", "round", "roundeven", "fabs")},
+    "copysign": (2, _intrinsic("copysign")),
+    "fmin": (2, _extremum("olt")),
+    "fmax": (2, _extremum("ogt")),
+    "div": (2, lambda x, y: x / y),
+}
 
 
 def fused_multiply_add(w: FunctionWriter, a: Cell, b: Cell, c: Cell) -> Cell:
     """a * b + c rounded once to the operands' type.
 
-    Without an instruction for it, and for types narrower than f32, it is computed in f64: the product of two of those is exact
-    there, and the sum is rounded to odd, so that the final rounding is the only one.
+    Without an instruction for it, and for types narrower than f32, it is computed in f64: the product of two of those is
+    exact there, and the sum is rounded to odd, so that the final rounding is the only one.
     """
     element = a.element
+    assert isinstance(element, ScalarType)
     if element == f64 or (element == f32 and w.features.fma):
         return num(w, a).fma(num(w, b), num(w, c)).cell(element)
     x, y, z = (_as_double(w, cell) for cell in (a, b, c))
-    return from_wide(w, _add_to_odd(x * y, z).cell(f64), element)  # type: ignore[arg-type]
+    return from_wide(w, _add_to_odd(x * y, z).cell(f64), element)
 
 
 def _as_double(w: FunctionWriter, cell: Cell) -> Num:
@@ -52,21 +77,3 @@ def _add_to_odd(x: Num, y: Num) -> Num:
     toward = error.gt(0.0).compare("eq", total.gt(0.0)).select(bits + 1, bits - 1)
     fix = error.compare("one", 0.0) & (bits & 1).eq(0)
     return fix.select(toward, bits).bitcast("double")
-
-
-UNARY: dict[str, Callable[[Num], Num]] = {
-    **{kind: FUNCTIONS[kind] for kind in ("exp", "exp2", "log", "log2", "sin", "cos", "erf")},
-    "sqrt": _sqrt,
-    "sqrt_rn": _sqrt,
-    "rsqrt": _rsqrt,
-    "floor": lambda x: x.call("floor"),
-    "ceil": lambda x: x.call("ceil"),
-}
-
-#: C functions that have a form for whole vectors: name -> (number of arguments, function).
-LIBRARY_FORMS: dict[str, tuple[int, Callable[..., Num]]] = {
-    **{kind: (1, compute) for kind, compute in UNARY.items()},
-    "tanh": (1, FUNCTIONS["tanh"]),
-    "expm1": (1, FUNCTIONS["expm1"]),
-    "fmod": (2, fmod),
-}

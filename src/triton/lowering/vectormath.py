@@ -288,7 +288,8 @@ def erf(x: Num) -> Num:
 def per_lane(symbol: str, args: Sequence[Num], base: str) -> Num:
     """Calls the C function ``symbol`` for each lane; the result is of LLVM type ``base``."""
     w, lanes = args[0].w, args[0].lanes
-    callee = w.module.declare(symbol, base, [a.base for a in args], "nounwind willreturn memory(none)")
+    name = w.module.c_function(symbol, base)
+    callee = w.module.declare(name, base, [a.base for a in args], "nounwind willreturn memory(none)")
     if not lanes:
         return Num(w, w.call(base, callee, [a.typed for a in args]), base, 0)
     result = "poison"

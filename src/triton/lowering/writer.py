@@ -123,8 +123,12 @@ def splat_text(literal: str, base: str, lanes: int) -> str:
 class ModuleWriter:
     """Collects a module. ``text()`` gives it at any time."""
 
-    def __init__(self, features: Features | None = None) -> None:
+    def __init__(
+        self, features: Features | None = None, c_function: Callable[[str, str], str] = lambda name, base: name
+    ) -> None:
+        """``c_function(name, base)`` gives the symbol of the C function ``name`` whose result is of LLVM type ``base``."""
         self.features = features if features is not None else Features()
+        self.c_function = c_function
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self._constants: dict[tuple[str, str], str] = {}
