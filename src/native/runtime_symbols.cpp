@@ -60,10 +60,10 @@ static int64_t tl_fmt_i64(char* buffer, int64_t value, int32_t hex) {
   return finish(buffer, text, snprintf(text, sizeof text, "%" PRId64, value));
 }
 
-// Six decimals as printf's %f, in exponent form from 1e15 on (which keeps the text within the buffer).
+// As printf's %g; a NaN is written without its sign.
 static int64_t tl_fmt_f64(char* buffer, double value) {
   char text[kFormatBytes];
-  return finish(buffer, text, snprintf(text, sizeof text, std::fabs(value) < 1e15 ? "%f" : "%e", value));
+  return finish(buffer, text, snprintf(text, sizeof text, "%g", std::isnan(value) ? std::fabs(value) : value));
 }
 
 static int64_t tl_fmt_ptr(char* buffer, const void* value) {
