@@ -1,7 +1,6 @@
 """Exact arithmetic of the scalar types on Python numbers: wrapping, rounding, bit patterns.
 
-Integers are Python ints, booleans bools, floats Python floats (every float format here is a subset of f64). A function returns None
-where the value is unspecified or a back end may choose: it then stays in the program.
+Integers are Python ints, booleans bools, floats Python floats (every float format here is a subset of f64).
 """
 
 from __future__ import annotations
@@ -70,13 +69,15 @@ def wrap(value: int, type: ScalarType) -> int | bool:
     return bool(value) if type.kind == "bool" else value
 
 
-def round_float(value: int | float, type: ScalarType, toward_zero: bool = False) -> float | None:
+def round_float(value: int | float, type: ScalarType, toward_zero: bool = False) -> float:
     """``value``, exact, rounded once to a float type: to nearest even, or toward zero.
 
-    Overflow gives infinity (toward zero: the largest finite value) in formats that have one; in those that have none, and for a NaN or
-    infinity that the format lacks, None.
+    Overflow gives infinity, toward zero the largest finite value. The 8-bit formats saturate: overflow and infinities give the largest
+    finite value; where there is no NaN (f8e4b15), a NaN gives it too.
     """
     format = FORMATS[type.name]
+    if format.bits == 64 and isinstance(value, float):
+        return value
     if isinstance(value, float):
         if value == 0 or not math.isfinite(value):
             return _special(value, format)
@@ -97,20 +98,18 @@ def round_float(value: int | float, type: ScalarType, toward_zero: bool = False)
     except OverflowError:
         result = math.inf
     if result > format.largest:
-        if format.special != "ieee":
-            return None
-        result = format.largest if toward_zero else math.inf
+        result = format.largest if toward_zero or format.bits == 8 else math.inf
     if result == 0 and format.special == "fnuz":
         return 0.0
     return -result if numerator < 0 else result
 
 
-def _special(value: float, format: FloatFormat) -> float | None:
+def _special(value: float, format: FloatFormat) -> float:
     if value == 0:
         return 0.0 if format.special == "fnuz" else value
     if math.isinf(value):
-        return value if format.special == "ieee" else None
-    return None if format.special == "none" else value
+        return math.copysign(format.largest, value) if format.bits == 8 else value
+    return format.largest if format.special == "none" else value
 
 
 def to_bits(value: Number, type: ScalarType) -> int:

@@ -1,0 +1,54 @@
+"""Runs a sequence of passes: verifies after each when asked, and tells an observer what each one did and how long it took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..ir.core import Module
+from ..ir.table import IRError
+from ..ir.verifier import verify as verify_module
+
+Observer = Callable[[str, Module, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A named step. ``stage`` is the IR stage it ends in when that is another one than it starts from."""
+
+    name: str
+    run: Callable[[Module], Module]
+    stage: str | None = None
+
+    def __call__(self, module: Module) -> Module:
+        return self.run(module)
+
+
+def run_passes(
+    module: Module,
+    passes: Iterable[Pass],
+    *,
+    stage: str = "tile",
+    verify: bool = False,
+    observer: Observer | None = None,
+) -> Module:
+    """The module after all passes. ``observer`` gets the pass's name, the module as it left it, and seconds.
+
+    With ``verify`` the IR is checked before the first pass and after each; a broken invariant raises IRError naming the pass.
+    """
+    if verify:
+        verify_module(module, stage)
+    for step in passes:
+        start = time.perf_counter()
+        module = step(module)
+        seconds = time.perf_counter() - start
+        stage = step.stage or stage
+        if verify:
+            try:
+                verify_module(module, stage)
+            except IRError as error:
+                raise IRError(f"after pass {step.name}: {error}") from error
+        if observer is not None:
+            observer(step.name, module, seconds)
+    return module
