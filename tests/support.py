@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import device
 import numpy as np
 
 import triton
@@ -181,6 +182,9 @@ def launch(kernel: Any, grid: Any, *args: Any, backend: str, **meta: Any) -> Non
             return tuple(plain(v) for v in value)
         return value.arg if isinstance(value, Data) else value
 
+    if backend == "cuda":
+        device.launch(kernel, grid, tuple(map(plain, args)), {name: plain(value) for name, value in meta.items()})
+        return
     with knobs.runtime.scope():
         knobs.runtime.interpret = backend == "interpreter"
         kernel[grid](*map(plain, args), **meta)

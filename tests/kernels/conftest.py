@@ -5,11 +5,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import device
 import pytest
 import support
 
 
-@pytest.fixture(params=["interpreter", "cpu"])
+_ON_GPU = pytest.mark.skipif(bool(device.missing()), reason=device.missing())
+
+
+@pytest.fixture(params=["interpreter", "cpu", pytest.param("cuda", marks=_ON_GPU)])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -1,0 +1,105 @@
+"""Kernel launches on a GPU with NumPy arrays: their memory is copied to the device, the kernel runs, and it is copied back.
+
+Arrays that share memory keep sharing it on the device, at the same distances, so that views and overlaps mean the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+
+class DevicePointer:
+    """An argument that lies on the GPU."""
+
+    device = "cuda"
+
+    def __init__(self, address: int, dtype: Any) -> None:
+        self.address = address
+        self.dtype = dtype
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+@functools.cache
+def missing() -> str:
+    """Why kernels cannot run on a GPU here; empty when they can."""
+    from triton.backends import all_backends
+
+    backends = all_backends()
+    if "cuda" not in backends or not backends["cuda"].driver.is_active():
+        return "no NVIDIA GPU"
+    try:
+        import torch
+    except ImportError:
+        return "torch, which moves the data, is not installed"
+    return "" if torch.cuda.is_available() else "torch has no CUDA"
+
+
+class Memory:
+    """The device's copies of the arrays of one launch."""
+
+    def __init__(self) -> None:
+        self.spans: dict[tuple[int, int], Any] = {}
+
+    def pointer(self, array: np.ndarray, dtype: Any) -> DevicePointer:
+        import torch
+
+        root = array
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        low, high = np.lib.array_utils.byte_bounds(root)
+        span = self.spans.get((low, high))
+        if span is None:
+            host = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8) if high > low else np.zeros(0, np.uint8)
+            space = torch.empty(high - low + 16, dtype=torch.uint8, device="cuda")
+            shift = low % 16  # the same alignment as on the host, so that misaligned arguments stay so
+            copy = space[shift : shift + high - low]
+            copy.copy_(torch.from_numpy(host.copy()))
+            span = self.spans[low, high] = copy
+        return DevicePointer(span.data_ptr() + array.__array_interface__["data"][0] - low, dtype)
+
+    def copy_back(self) -> None:
+        for (low, high), copy in self.spans.items():
+            if high > low:
+                data = np.ascontiguousarray(copy.cpu().numpy())
+                ctypes.memmove(low, data.ctypes.data, high - low)
+
+
+def launch(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any]) -> None:
+    """``kernel[grid](*args, **meta)`` on the GPU; NumPy arrays and ``triton.reinterpret`` of them are moved."""
+    import torch
+
+    import triton
+    from triton.backends import all_backends
+
+    memory = Memory()
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(moved, value))
+        if isinstance(value, np.ndarray):
+            return memory.pointer(value, value.dtype)
+        if isinstance(value, triton.TensorWrapper) and isinstance(value.base, np.ndarray):
+            return memory.pointer(value.base, value.dtype)
+        return value
+
+    driver = triton.runtime.driver
+    before = driver.active
+    torch.cuda.init()
+    driver.set_active(_driver(all_backends()["cuda"]))
+    try:
+        kernel[grid](*map(moved, args), **{name: moved(value) for name, value in meta.items()})
+        torch.cuda.synchronize()
+        memory.copy_back()
+    finally:
+        driver.set_active(before)
+
+
+@functools.cache
+def _driver(backend: Any) -> Any:
+    return backend.driver()
