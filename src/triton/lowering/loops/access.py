@@ -370,6 +370,25 @@ def desc_load(e: Evaluator, op: Op, index: Index) -> Found:
     return e.at(level, lambda: gather_from(e.w, address, element, e.lanes, mask, fill)), level
 
 
+def store_box(e: Evaluator, descriptor: Descriptor, offsets: list[Cell], cell: Cell, index: Index) -> None:
+    """Writes the elements of a box that lie inside the tensor."""
+    w, lanes = e.w, e.lanes
+    address, mask, step, _ = box(e, descriptor, offsets, index)
+    assert mask is not None
+    if is_scalar(index):
+        store_plain(w, w.emit(f"select i1 {mask}, ptr {address}, ptr {e.dummy()}"), cell)
+        return
+    cell = e.splat(cell, e.depth)
+    if step == 1:
+        store_contiguous(w, address, cell, mask)
+        return
+    if step == -1:
+        low = w.emit(f"getelementptr {scalar_type(cell.element, memory=True)}, ptr {address}, i64 {1 - lanes}")
+        store_contiguous(w, low, _reverse(w, cell), _reverse_text(w, mask, lanes))
+        return
+    scatter_to(w, address, cell, mask)
+
+
 def wide_integer(w: FunctionWriter, cell: Cell, e: Evaluator) -> Cell:
     """A scalar integer as i64."""
     if isinstance(cell.value, int):

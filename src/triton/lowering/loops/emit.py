@@ -85,16 +85,21 @@ class FunctionEmitter:
             return
         else:
             self.e.reset()
-            self._scalar(op)
+            self.scalar(op)
 
-    def _scalar(self, op: Op) -> None:
+    def elementwise(self, op: Op, args: list[Cell]) -> list[Cell]:
+        """An elementwise op on scalars."""
+        return emit_elementwise(self.w, op, args, 0)
+
+    def scalar(self, op: Op) -> None:
+        """An op without tiles."""
         if op.kind == "load":
             self.scalars[op.results[0]] = access.load(self.e, op, ())[0]
         elif op.kind == "desc_load":
             self.scalars[op.results[0]] = access.desc_load(self.e, op, ())[0]
         elif OPS[op.kind].elementwise:
             args = [self.scalars[v] for v in op.operands]
-            for result, cell in zip(op.results, emit_elementwise(self.w, op, args, 0), strict=True):
+            for result, cell in zip(op.results, self.elementwise(op, args), strict=True):
                 self.scalars[result] = cell
         else:
             raise Unsupported(f"{op.kind} is not supported on this target", op)

@@ -17,7 +17,6 @@ from ..elementwise import emit_constant
 from ..writer import Cell
 from . import access, regions
 from .emit import FunctionEmitter, rule
-from .errors import Unsupported
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
 from .nest import Shape, choose, count, survey, vectors
 
@@ -27,15 +26,15 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
     e, axis = f.e, op.attrs["axis"]
     shape = shape_of(op.operands[0].type)
     (combine,) = op.regions
-    if not regions.is_straight(combine):
-        raise Unsupported("a combine function with control flow is not supported on this target", op)
     by_products = f.open_by_products(op)
     targets = [f.buffer_for(r) if isinstance(r.type, TensorType) else None for r in op.results]
     found = survey(e, op.operands, shape)
     light = not found.heavy and shape[axis] >= 128
     chosen = choose(e, shape, found, wide=4 if light else 2)
     job = _Job(f, op, shape, axis, targets, by_products)
-    if chosen.axis == axis or chosen.axis is None:
+    if not job.straight:
+        job.along_lanes(0)
+    elif chosen.axis == axis or chosen.axis is None:
         job.along_lanes(chosen.lanes if chosen.axis is not None else 0)
     else:
         job.across(chosen)
@@ -57,6 +56,7 @@ class _Job:
         self.by_products = by_products
         self.combine = op.regions[0]
         self.elements = [element_of(v.type) for v in op.operands]
+        self.straight = regions.is_straight(self.combine)
         self.neutral = regions.neutral(self.combine)
 
     # Pieces
@@ -71,6 +71,8 @@ class _Job:
 
     def merge(self, a: Sequence[Cell], b: Sequence[Cell], lanes: int) -> list[Cell]:
         """combine(earlier, later)."""
+        if not self.straight:
+            return regions.run_scalars(self.f, self.combine, [*a, *b])
         return regions.run(self.f, self.combine, [*a, *b], lanes)
 
     def neutral_cells(self, lanes: int) -> list[Cell]:

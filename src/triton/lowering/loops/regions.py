@@ -11,6 +11,7 @@ from ..elementwise import emit_constant, emit_elementwise
 from ..writer import Cell, splat
 from .emit import FunctionEmitter
 from .errors import Unsupported
+from .evaluate import Evaluator
 
 
 def is_straight(block: Block) -> bool:
@@ -49,7 +50,11 @@ def run_scalars(f: FunctionEmitter, block: Block, args: Sequence[Cell]) -> list[
     def finish(end: Op) -> None:
         found.extend(f.scalars[v] for v in end.operands)
 
+    outer = f.e
+    f.e = Evaluator(f.w, f.plan, f.scalars, f.buffers)  # the region is a block of its own, inside the loops of the root
+    f.e.descriptors, f.e.deltas = outer.descriptors, outer.deltas
     f.block(block, finish)
+    f.e = outer
     return found
 
 
