@@ -30,7 +30,6 @@ _NAMES = {
     "OutOfResources": "runtime.errors",
     "TensorWrapper": "runtime.jit",
     "TritonError": "errors",
-    "aggregate": "language.core",
     "autotune": "runtime.autotuner",
     "cdiv": "_host",
     "compile": "compiler.compiler",
@@ -44,7 +43,7 @@ _NAMES = {
 }
 _MODULES = ("backends", "compiler", "errors", "knobs", "language", "runtime", "testing", "tools")
 
-__all__ = [*_NAMES, "language", "runtime", "testing", "tools"]
+__all__ = [*_NAMES, "aggregate", "language", "runtime", "testing", "tools"]
 
 
 def __getattr__(name: str) -> Any:
@@ -52,6 +51,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
         globals()[name] = value
         return value
+    if name == "aggregate":  # the language keeps it under another name
+        return importlib.import_module(f"{__name__}.language.core")._aggregate
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

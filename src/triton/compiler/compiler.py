@@ -336,7 +336,7 @@ class _Interpretation:
 
 
 interpret = _Interpretation().run
-jit.set_compiler(sys.modules[__name__])  # type: ignore[arg-type]
+jit.set_compiler(sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:

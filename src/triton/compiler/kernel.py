@@ -21,6 +21,9 @@ class KernelMetadata:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.__dict__.update(values)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the kernel's metadata has no {name!r}; it has {', '.join(self.__dict__)}")
+
     def __getitem__(self, name: str) -> Any:
         return self.__dict__[name]
 

@@ -89,7 +89,7 @@ class ASTSource:
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
     def source_text(self) -> str:
-        return str(self.fn.src)
+        return str(getattr(self.fn, "src", ""))
 
     def build(self, options: Any, capabilities: Any) -> Module:
         """The kernel's IR as the front end makes it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 # Every spelling of an element type that array libraries and users write, and the name signatures use.
@@ -254,13 +253,16 @@ def as_array(arg: Any) -> Any:
     return None
 
 
-@cache
+_numpy_bases: dict[type, str] = {}
+
+
 def _numpy_base(cls: type) -> str:
     """``ndarray``, ``generic`` or nothing: which of NumPy's base classes a class has, told without importing NumPy."""
-    for base in cls.__mro__:
-        if base.__module__ == "numpy" and base.__name__ in ("ndarray", "generic"):
-            return base.__name__
-    return ""
+    known = _numpy_bases.get(cls)
+    if known is None:
+        names = [c.__name__ for c in cls.__mro__ if c.__module__ == "numpy" and c.__name__ in ("ndarray", "generic")]
+        known = _numpy_bases[cls] = names[0] if names else ""
+    return known
 
 
 def _is_ndarray(arg: Any) -> bool:
@@ -386,10 +388,10 @@ def _specialize_other(arg: Any, is_const: bool, specialize: bool, align: bool) -
         return "constexpr", arg
     if hasattr(arg, "__index__"):
         return _specialize_int(arg.__index__(), specialize, align)
-    if hasattr(arg, "__float__") and _is_numpy_scalar(arg):
-        return "fp32", None
     if _is_numpy_scalar(arg) and str(arg.dtype) == "bool":
         return "u1", None
+    if hasattr(arg, "__float__") and _is_numpy_scalar(arg):
+        return "fp32", None
     raise ArgumentError(f"a value of type {type(arg).__name__} cannot be passed to a kernel")
 
 

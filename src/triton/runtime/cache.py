@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -168,7 +167,7 @@ class RedisRemoteCacheBackend(RemoteCacheBackend):
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        import redis  # only for those who chose this backend
+        import redis  # type: ignore[import-not-found]  # only for those who chose this backend
 
         self._key = key
         self._key_fmt = knobs.redis.key_format
@@ -279,7 +278,7 @@ def store_entry(
     index = f"{name}.json"
     group[index] = manager.put(_sealed({**metadata, "files": sums}), index)
     if isinstance(manager, FileCacheManager):
-        _account(os.path.dirname(manager.cache_dir), manager.key, sum(size for size, _ in sums.values()))
+        _account(os.path.dirname(manager.cache_dir), manager.key, sum(map(len, files.values())))
     return group
 
 
@@ -354,6 +353,15 @@ def _entry_facts(path: str) -> tuple[float, int]:
     return used, size
 
 
+def _remove(folder: str) -> None:
+    """Delete a folder that is out of use. What stays, because someone holds it open, goes with a later scan."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        root = os.path.dirname(folder)
+        knobs.warn_once(f"triton: what was evicted from the cache folder {root} cannot be removed ({error})")
+
+
 def evict(root: str, limit: int, keep: str = "") -> int:
     """Remove the least recently used folders until ``root`` holds at most ``limit`` bytes. Returns how many went.
 
@@ -367,7 +375,7 @@ def evict(root: str, limit: int, keep: str = "") -> int:
                 if not folder.is_dir(follow_symlinks=False):
                     continue
                 if folder.name.startswith(_TRASH):
-                    shutil.rmtree(folder.path, ignore_errors=True)
+                    _remove(folder.path)
                     continue
                 try:
                     entries.append((*_entry_facts(folder.path), folder.path))
@@ -387,7 +395,7 @@ def evict(root: str, limit: int, keep: str = "") -> int:
             os.rename(path, trash)
         except OSError:
             continue
-        shutil.rmtree(trash, ignore_errors=True)
+        _remove(trash)
         total -= size
         removed += 1
     return removed
@@ -443,13 +451,3 @@ def make_so_cache_key(version_hash: str, signature: Any, constants: Any, ids: An
     """A key for a host-side helper library made for one signature."""
     text = f"{version_hash}-{signature!r}-{constants!r}-{ids!r}-{sorted(kwargs.items())!r}"
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def writable(root: str) -> bool:
-    """Whether files can be made in the cache folder."""
-    try:
-        os.makedirs(root, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
-            return True
-    except OSError:
-        return False

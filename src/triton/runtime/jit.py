@@ -196,6 +196,32 @@ def resolve_grid(grid: Any, names: list[str], values: list[Any], limits: tuple[i
     return sizes[0], sizes[1], sizes[2]
 
 
+def globals_changed(fn: JITCallable) -> bool:
+    """Whether a global that the function, or one it calls, was compiled with has another value now."""
+    for (name, _), (value, scope) in fn.used_global_vals.items():
+        now = scope.get(name, value)
+        if now is not value and repr(now) != repr(value):
+            return True
+    return False
+
+
+def forget_hashes(fn: JITCallable, seen: set[int]) -> None:
+    """Let the function and those it calls be hashed anew, with the globals' values of today."""
+    if id(fn) in seen or fn.fn is None:
+        return
+    seen.add(id(fn))
+    fn.hash = None
+    fn.used_global_vals = {}
+    names = fn.fn.__code__.co_names + fn.fn.__code__.co_freevars
+    values = [fn.lookup(name) for name in names]
+    modules = [value for value in values if isinstance(value, ModuleType) and not value.__name__.startswith("triton.")]
+    values += [getattr(module, name, None) for module in modules for name in names]
+    for value in values:
+        callee = value if isinstance(value, JITCallable) else getattr(value, "fn", None)
+        if isinstance(callee, JITCallable):
+            forget_hashes(callee, seen)
+
+
 @dataclass(slots=True)
 class _DeviceCache:
     """What a kernel keeps per device. Unpacks like the tuple that PyTorch's exporter reads."""
@@ -318,6 +344,9 @@ class JITFunction(JITCallable, KernelInterface[T]):
         device = active.get_current_device()
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
+        if self.used_global_vals and globals_changed(self):
+            forget_hashes(self, set())
+            self.device_caches.clear()
         cache = self._cache_for(active, device)
         values, options = cache.binder.bind(args, kwargs)
         if self.debug or knobs.runtime.debug:

@@ -16,7 +16,7 @@ _SLOTS |= {f"i{bits}": "q" for bits in (8, 16, 32, 64)} | {f"u{bits}": "Q" for b
 
 def _bfloat16_bits(value: float) -> int:
     """The bits of a number rounded to bfloat16, nearest even."""
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
     if bits & 0x7FFFFFFF > 0x7F800000:
         return (bits >> 16) | 0x40
     return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
