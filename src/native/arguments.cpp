@@ -16,7 +16,9 @@ struct TypeTable {
   std::vector<std::string> names;
   std::unordered_map<std::string, uint16_t> numbers;
   TypeTable() {
-    for (const char* name : {"u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64"}) add(name);
+    for (const char* name :
+         {"u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64"})
+      add(name);
   }
   uint16_t add(const std::string& name) {
     auto number = static_cast<uint16_t>(names.size());
@@ -102,7 +104,8 @@ bool append_by_equality(PyObject* value, std::string* key, PyObject* interned) {
 bool append_sequence(PyObject* value, std::string* key, PyObject* interned) {
   // A plain list counts as a tuple; named tuples are told apart.
   key->push_back('(');
-  if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value) && !append_by_equality(reinterpret_cast<PyObject*>(Py_TYPE(value)), key, interned))
+  if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value) &&
+      !append_by_equality(reinterpret_cast<PyObject*>(Py_TYPE(value)), key, interned))
     return false;
   Py_ssize_t count = PySequence_Size(value);
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -170,13 +173,16 @@ struct Arguments::Place {
     if (!to_string(name, &parameter)) PyErr_Clear();
     return parameter;
   }
-  bool fail(const std::string& what) const { return raise(PyExc_TypeError, "argument '" + text() + "': " + what), false; }
+  bool fail(const std::string& what) const {
+    return raise(PyExc_TypeError, "argument '" + text() + "': " + what), false;
+  }
   // Puts the place in front of a TypeError that is already set.
   bool explain() const {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    Ref held_type(type), held_value(value ? value : share(Py_None).release()), held_traceback(traceback ? traceback : share(Py_None).release());
+    Ref held_type(type), held_value(value ? value : share(Py_None).release()),
+        held_traceback(traceback ? traceback : share(Py_None).release());
     Ref message(PyObject_Str(held_value.get()));
     std::string what;
     if (!message || !to_string(message.get(), &what)) return false;
@@ -333,7 +339,8 @@ bool Arguments::classify_value(PyObject* value, const Parameter& parameter, cons
   const Reader* found = reader_of(value);
   if (!found) return false;
   const Reader& reader = *found;
-  const bool number = reader.kind == ReaderKind::integer || reader.kind == ReaderKind::boolean || reader.kind == ReaderKind::real;
+  const bool number =
+      reader.kind == ReaderKind::integer || reader.kind == ReaderKind::boolean || reader.kind == ReaderKind::real;
   if (number && parameter.annotation != kNoType) {
     if (!parameter.annotated_pointer) return classify_annotated(value, parameter, place);
     if (PyLong_CheckExact(value)) return add_raw_pointer(value, parameter, place);
@@ -431,15 +438,14 @@ bool Arguments::append_key(std::string* key, PyObject* interned) const {
         break;
       case LeafKind::integer:
       case LeafKind::real:
-      case LeafKind::boolean:
-        key->push_back(static_cast<char>(leaf.type << 1 | leaf.aligned));
-        break;
+      case LeafKind::boolean: key->push_back(static_cast<char>(leaf.type << 1 | leaf.aligned)); break;
       case LeafKind::constant:
         if (!append_constant(leaf.value, key, interned)) return false;
         break;
       case LeafKind::tuple_begin: {
         bool plain = PyTuple_CheckExact(leaf.value) || PyList_CheckExact(leaf.value);
-        if (!plain && !append_by_equality(reinterpret_cast<PyObject*>(Py_TYPE(leaf.value)), key, interned)) return false;
+        if (!plain && !append_by_equality(reinterpret_cast<PyObject*>(Py_TYPE(leaf.value)), key, interned))
+          return false;
         break;
       }
       case LeafKind::object:

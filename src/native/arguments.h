@@ -11,10 +11,10 @@ namespace triton {
 
 // How a parameter was declared; the numbers are the Python interface.
 enum ParameterFlags : unsigned {
-  kConstexpr = 1,      // compile-time: keyed by value
-  kNoSpecialize = 2,   // neither 1 nor divisibility by 16 is assumed
-  kNoAlign = 4,        // divisibility by 16 is not assumed
-  kConstPointer = 8,   // points to constant data
+  kConstexpr = 1,     // compile-time: keyed by value
+  kNoSpecialize = 2,  // neither 1 nor divisibility by 16 is assumed
+  kNoAlign = 4,       // divisibility by 16 is not assumed
+  kConstPointer = 8,  // points to constant data
 };
 
 // Element types by number. Pointees may be any name the dtype resolver gives; scalars are those of the enumeration.
@@ -42,10 +42,10 @@ struct Leaf {
   bool readonly = false;
   bool is_const = false;
   uint16_t type = kNoType;
-  uint16_t device = 0;          // pointer: number of the device kind; 0 is "cpu"
-  uint64_t bits = 0;            // the argument's slot
-  uint64_t low = 0, high = 0;   // pointer: bytes in use are [low, high)
-  PyObject* value = nullptr;    // constant, object: borrowed; tuple_begin: the tuple
+  uint16_t device = 0;         // pointer: number of the device kind; 0 is "cpu"
+  uint64_t bits = 0;           // the argument's slot
+  uint64_t low = 0, high = 0;  // pointer: bytes in use are [low, high)
+  PyObject* value = nullptr;   // constant, object: borrowed; tuple_begin: the tuple
 };
 
 // One pass over the bound arguments of a launch.
@@ -86,8 +86,8 @@ class Arguments {
   bool has_object_ = false;
 };
 
-// Appends a compile-time value by type and value: 1, 1.0, True, 0.0 and -0.0 all differ. `interned` (a dict) gives numbers to
-// values that only their own equality can tell apart.
+// Appends a compile-time value by type and value: 1, 1.0, True, 0.0 and -0.0 all differ. `interned` (a dict) gives
+// numbers to values that only their own equality can tell apart.
 bool append_constant(PyObject* value, std::string* key, PyObject* interned);
 
 // The value inside an instance of the registered constexpr type, else the object itself. New reference; null on error.

@@ -88,7 +88,8 @@ bool element_type(PyObject* dtype, ElementType* out) {
   return true;
 }
 
-void set_range(Array* array, int ndim, const int64_t* shape, const int64_t* strides, int64_t stride_unit, int64_t itemsize) {
+void set_range(Array* array, int ndim, const int64_t* shape, const int64_t* strides, int64_t stride_unit,
+               int64_t itemsize) {
   int64_t low = 0, high = itemsize;
   int64_t packed = itemsize;
   for (int dim = ndim - 1; dim >= 0; --dim) {
@@ -107,8 +108,7 @@ void set_range(Array* array, int ndim, const int64_t* shape, const int64_t* stri
 // ---- NumPy: the array object's head is part of its stable binary interface since 1.0 ----
 
 struct NumpyArray {
-  PyObject_HEAD
-  char* data;
+  PyObject_HEAD char* data;
   int ndim;
   int64_t* shape;
   int64_t* strides;
@@ -195,8 +195,11 @@ const char* dlpack_element(uint8_t code, uint8_t bits) {
 
 const char* dlpack_device(int32_t type) {
   switch (type) {
-    case 1: case 3: case 11: return "cpu";  // host memory, pinned or not
-    case 2: case 13: return "cuda";
+    case 1:
+    case 3:
+    case 11: return "cpu";  // host memory, pinned or not
+    case 2:
+    case 13: return "cuda";
     case 10: return "hip";
   }
   return "another kind of device";
@@ -287,7 +290,8 @@ bool read_range(PyObject* object, const Reader& reader, int64_t itemsize, Array*
     Ref shape(PyObject_GetAttr(object, names().shape));
     Ref strides(PyObject_CallMethodObjArgs(object, names().stride, nullptr));
     std::vector<int64_t> sizes, steps;
-    if (!shape || !strides || !read_integers(shape.get(), &sizes) || !read_integers(strides.get(), &steps)) return false;
+    if (!shape || !strides || !read_integers(shape.get(), &sizes) || !read_integers(strides.get(), &steps))
+      return false;
     if (sizes.size() == steps.size()) {
       set_range(out, static_cast<int>(sizes.size()), sizes.data(), steps.data(), itemsize, itemsize);
       return true;
@@ -349,11 +353,14 @@ Reader array_reader(PyObject* object, PyObject* type) {
   reader.has_readonly = has(object, "readonly");
   reader.has_byte_range = has(object, "byte_range");
   reader.has_strides = has(object, "stride") && has(object, "shape");
-  // Only the class that defines the functions (and torch's Parameter): a subclass may stand for memory that it does not have.
+  // Only the class that defines the functions (and torch's Parameter): a subclass may stand for memory that it does not
+  // have.
   Ref members(PyObject_GetAttrString(type, "__dict__"));
   Ref key(PyUnicode_FromString("__dlpack_c_exchange_api__"));
   bool plain = name_is(type, "__name__", "Parameter") && name_is(type, "__module__", "torch.nn.parameter");
-  Ref capsule(plain ? PyObject_GetAttr(type, key.get()) : members ? PyObject_GetItem(members.get(), key.get()) : nullptr);
+  Ref capsule(plain     ? PyObject_GetAttr(type, key.get())
+              : members ? PyObject_GetItem(members.get(), key.get())
+                        : nullptr);
   PyErr_Clear();
   if (capsule && PyCapsule_IsValid(capsule.get(), "dlpack_exchange_api")) {
     auto* api = static_cast<DLExchange*>(PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api"));
@@ -399,7 +406,8 @@ bool classify_type(PyObject* object, Reader* reader) {
     reader->kind = ReaderKind::object;
   } else if (name_is(type, "__name__", "dtype") || name_is(type, "__name__", "constexpr")) {
     reader->kind = ReaderKind::constant;
-  } else if (has(object, "__cuda_array_interface__") || has(object, "__array_interface__") || has(object, "__dlpack__")) {
+  } else if (has(object, "__cuda_array_interface__") || has(object, "__array_interface__") ||
+             has(object, "__dlpack__")) {
     reader->kind = ReaderKind::adapted;
   } else if (PyIndex_Check(object)) {
     reader->kind = ReaderKind::integer;

@@ -9,9 +9,9 @@
 namespace triton {
 
 enum class ReaderKind : uint8_t {
-  integer,     // int and what has __index__
+  integer,  // int and what has __index__
   boolean,
-  real,        // float and what has __float__
+  real,  // float and what has __float__
   text,
   none,
   tuple,       // tuple, list
@@ -44,8 +44,8 @@ struct Array {
 // The reader of an object's type; null with an exception set when finding out failed.
 const Reader* reader_of(PyObject* object);
 
-// Reads an array of a kind from numpy to adapted. What must live until the launch ends goes to *kept. False with an exception set;
-// a TypeError then says what is wrong but not with which argument.
+// Reads an array of a kind from numpy to adapted. What must live until the launch ends goes to *kept. False with an
+// exception set; a TypeError then says what is wrong but not with which argument.
 bool read_array(PyObject* object, const Reader& reader, Array* array, std::vector<Ref>* kept);
 
 const std::string& device_name(uint16_t number);

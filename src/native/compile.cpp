@@ -19,7 +19,7 @@
 #include "platform.h"
 
 // The back ends this library asks for; CMake defines one macro per family that the LLVM found was built with.
-#define TRITON_INITIALISE(family)      \
+#define TRITON_INITIALISE(family)       \
   LLVMInitialize##family##TargetInfo(); \
   LLVMInitialize##family##Target();     \
   LLVMInitialize##family##TargetMC();   \
@@ -67,7 +67,8 @@ std::vector<std::string> target_families() {
 }
 
 HostTarget host_target() {
-  return {take_message(LLVMGetDefaultTargetTriple()), take_message(LLVMGetHostCPUName()), take_message(LLVMGetHostCPUFeatures())};
+  return {take_message(LLVMGetDefaultTargetTriple()), take_message(LLVMGetHostCPUName()),
+          take_message(LLVMGetHostCPUFeatures())};
 }
 
 namespace {
@@ -83,7 +84,8 @@ using Module = std::unique_ptr<LLVMOpaqueModule, ModuleDeleter>;
 
 // ---- target machines: costly to make and not shareable, so idle ones are kept by what they were made from ----
 
-using MachineKey = std::tuple<std::string, std::string, std::string, int, std::string>;  // triple, cpu, features, level, reloc
+using MachineKey =
+    std::tuple<std::string, std::string, std::string, int, std::string>;  // triple, cpu, features, level, reloc
 
 std::mutex machines_mutex;
 std::map<MachineKey, std::vector<LLVMTargetMachineRef>> idle_machines;
@@ -100,8 +102,9 @@ LLVMTargetMachineRef create_machine(const MachineKey& key, std::string* error) {
   LLVMRelocMode mode = LLVMRelocDefault;
   if (reloc == "pic") mode = LLVMRelocPIC;
   if (reloc == "static") mode = LLVMRelocStatic;
-  LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple.c_str(), cpu.c_str(), features.c_str(),
-                                                         static_cast<LLVMCodeGenOptLevel>(level), mode, LLVMCodeModelDefault);
+  LLVMTargetMachineRef machine =
+      LLVMCreateTargetMachine(target, triple.c_str(), cpu.c_str(), features.c_str(),
+                              static_cast<LLVMCodeGenOptLevel>(level), mode, LLVMCodeModelDefault);
   if (!machine) *error = "LLVM cannot make a code generator for '" + triple + "', cpu '" + cpu + "'";
   return machine;
 }
@@ -145,7 +148,8 @@ class Machine {
 // ---- stages ----
 
 Module parse(LLVMContextRef context, const std::string& ir, LlvmJob& job) {
-  LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRange(ir.data(), ir.size(), "kernel.ll", /*RequiresNullTerminator=*/1);
+  LLVMMemoryBufferRef buffer =
+      LLVMCreateMemoryBufferWithMemoryRange(ir.data(), ir.size(), "kernel.ll", /*RequiresNullTerminator=*/1);
   LLVMModuleRef module = nullptr;
   char* message = nullptr;
 #if LLVM_VERSION_MAJOR >= 23
@@ -188,9 +192,10 @@ bool is_local(LLVMValueRef value) {
   return linkage == LLVMInternalLinkage || linkage == LLVMPrivateLinkage;
 }
 
-// Links one bitcode library into `module`. Only what the module needs is read and linked: the library is parsed lazily and its
-// definitions are made linkonce_odr first, which the linker skips unless referenced.
-bool link_library(LLVMModuleRef module, const std::string& bytes, size_t index, LlvmJob& job, const Diagnostics& diagnostics) {
+// Links one bitcode library into `module`. Only what the module needs is read and linked: the library is parsed lazily
+// and its definitions are made linkonce_odr first, which the linker skips unless referenced.
+bool link_library(LLVMModuleRef module, const std::string& bytes, size_t index, LlvmJob& job,
+                  const Diagnostics& diagnostics) {
   auto failed = [&](const char* what) {
     std::string detail = diagnostics.errors();
     job.fail(std::string(what) + " bitcode library " + std::to_string(index) + (detail.empty() ? "" : ": " + detail));
@@ -257,7 +262,8 @@ bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, const std::str
   return true;
 }
 
-bool generate(LLVMModuleRef module, LLVMTargetMachineRef machine, LLVMCodeGenFileType type, std::string* out, LlvmJob& job) {
+bool generate(LLVMModuleRef module, LLVMTargetMachineRef machine, LLVMCodeGenFileType type, std::string* out,
+              LlvmJob& job) {
   char* message = nullptr;
   LLVMMemoryBufferRef buffer = nullptr;
   if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &buffer)) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 
 #include <llvm-c/ErrorHandling.h>
@@ -39,7 +40,10 @@ thread_local LlvmJob* current_job = nullptr;
 // LLVM aborts the process when this returns, so on a job's thread it never does.
 void on_fatal_error(const char* reason) {
   LlvmJob* job = current_job;
-  if (!job) return;
+  if (!job) {  // another user of the same LLVM: what it would have seen without this handler
+    fprintf(stderr, "LLVM ERROR: %s\n", reason);
+    return;
+  }
   job->error.clear();
   job->fail(reason && *reason ? reason : "fatal error in LLVM without a message");
   platform::escape();

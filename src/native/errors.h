@@ -17,8 +17,8 @@ std::string take_message(char* message);
 // Takes an LLVMErrorRef that is not success and frees it.
 std::string take_error(LLVMErrorRef error);
 
-// A piece of LLVM work. It runs on a thread of its own (run_llvm_job), because a fatal error can only be survived by dropping
-// the stack it happened on: what that stack owned is lost, the process is not.
+// A piece of LLVM work. It runs on a thread of its own (run_llvm_job), because a fatal error can only be survived by
+// dropping the stack it happened on: what that stack owned is lost, the process is not.
 class LlvmJob {
  public:
   virtual ~LlvmJob() = default;
@@ -35,8 +35,8 @@ class LlvmJob {
   std::string error;
 };
 
-// Runs the job and waits for it; false with job->error set on failure. With timeout_ms > 0 waiting ends after that time, the
-// message goes to *timeout_error, and the job is left to finish unseen.
+// Runs the job and waits for it; false with job->error set on failure. With timeout_ms > 0 waiting ends after that
+// time, the message goes to *timeout_error, and the job is left to finish unseen.
 bool run_llvm_job(const std::shared_ptr<LlvmJob>& job, uint32_t timeout_ms, std::string* timeout_error);
 
 // Sends a context's diagnostics (inline assembly, back ends) to this object in place of stderr and exit().

@@ -38,7 +38,8 @@ class JitSession {
     LLVMOrcJITDylibRef dylib = LLVMOrcExecutionSessionCreateBareJITDylib(execution_, name.c_str());
     LLVMOrcDefinitionGeneratorRef process = nullptr;
     char prefix = LLVMOrcLLJITGetGlobalPrefix(jit_);
-    if (LLVMErrorRef failure = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, nullptr, nullptr)) {
+    if (LLVMErrorRef failure =
+            LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, nullptr, nullptr)) {
       *error = take_error(failure);
       return nullptr;
     }
@@ -104,7 +105,7 @@ class JitSession {
     return 0;
   }
 
-  std::mutex mutex;  // every use of the members below
+  std::mutex mutex;                 // every use of the members below
   std::atomic<bool> broken{false};  // LLVM gave up inside ORC: its locks may be held forever
 
  private:
@@ -165,7 +166,8 @@ struct LookupJob final : LlvmJob {
 
 }  // namespace
 
-std::unique_ptr<JitCode> JitCode::load(std::string_view object, const std::map<std::string, uint64_t>& symbols, std::string* error) {
+std::unique_ptr<JitCode> JitCode::load(std::string_view object, const std::map<std::string, uint64_t>& symbols,
+                                       std::string* error) {
   initialise_targets();
   auto job = std::make_shared<LoadJob>();
   job->object = object;

@@ -18,8 +18,10 @@ class JitCode {
   JitCode(const JitCode&) = delete;
   JitCode& operator=(const JitCode&) = delete;
 
-  // Links the object. nullptr with the reason in *error on failure. `symbols` are found before the runtime's and the process's.
-  static std::unique_ptr<JitCode> load(std::string_view object, const std::map<std::string, uint64_t>& symbols, std::string* error);
+  // Links the object. nullptr with the reason in *error on failure. `symbols` are found before the runtime's and the
+  // process's.
+  static std::unique_ptr<JitCode> load(std::string_view object, const std::map<std::string, uint64_t>& symbols,
+                                       std::string* error);
 
   // Address of a symbol the object defines; 0 with the reason in *error when there is none.
   uint64_t address(const std::string& name, std::string* error);

@@ -1,4 +1,5 @@
-// The launch path: binds a call's arguments to parameters, finds the compiled kernel for them and runs it, without Python code.
+// The launch path: binds a call's arguments to parameters, finds the compiled kernel for them and runs it, without
+// Python code.
 #include "python_api.h"
 
 #include <structmember.h>
@@ -21,8 +22,7 @@ PyObject* bound_type = nullptr;
 // ---- CpuKernel: a compiled kernel that can be launched from here ----
 
 struct KernelObject {
-  PyObject_HEAD
-  KernelFunction function;
+  PyObject_HEAD KernelFunction function;
   size_t scratch;
   unsigned threads;
   PyObject* owner;
@@ -33,7 +33,8 @@ PyObject* kernel_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject *function, *owner;
   Py_ssize_t scratch;
   unsigned int threads = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OnO|I:CpuKernel", const_cast<char**>(names), &function, &scratch, &owner, &threads))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OnO|I:CpuKernel", const_cast<char**>(names), &function, &scratch,
+                                   &owner, &threads))
     return nullptr;
   void* address = PyLong_AsVoidPtr(function);
   if (!address) return PyErr_Occurred() ? nullptr : raise(PyExc_ValueError, "fn is 0");
@@ -75,10 +76,13 @@ PyType_Slot kernel_slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(kernel_traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(kernel_clear)},
     {Py_tp_members, kernel_members},
-    {Py_tp_doc, const_cast<char*>("CpuKernel(fn: int, scratch: int, owner: object, threads: int = 0)\n\nA kernel in this process: its address, scratch bytes per thread, and the object that keeps its code alive.")},
+    {Py_tp_doc,
+     const_cast<char*>("CpuKernel(fn: int, scratch: int, owner: object, threads: int = 0)\n\nA kernel in this process: "
+                       "its address, scratch bytes per thread, and the object that keeps its code alive.")},
     {0, nullptr}};
 
-PyType_Spec kernel_spec = {"triton._C.libtriton.CpuKernel", sizeof(KernelObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, kernel_slots};
+PyType_Spec kernel_spec = {"triton._C.libtriton.CpuKernel", sizeof(KernelObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, kernel_slots};
 
 // ---- Dispatcher ----
 
@@ -92,8 +96,7 @@ struct Dispatcher {
 };
 
 struct DispatcherObject {
-  PyObject_HEAD
-  Dispatcher* state;
+  PyObject_HEAD Dispatcher* state;
 };
 
 Dispatcher& state_of(PyObject* self) { return *reinterpret_cast<DispatcherObject*>(self)->state; }
@@ -141,7 +144,8 @@ bool bind(Dispatcher& dispatcher, PyObject* args, PyObject* kwargs, BoundCall* c
   if (given < 0) return false;
   if (static_cast<size_t>(given) > count) {
     std::string takes = std::to_string(count) + " positional argument" + (count == 1 ? "" : "s");
-    fail_binding(dispatcher, "takes " + takes + " but " + std::to_string(given) + (given == 1 ? " was given" : " were given"));
+    fail_binding(dispatcher,
+                 "takes " + takes + " but " + std::to_string(given) + (given == 1 ? " was given" : " were given"));
     return false;
   }
   call->values.assign(count, nullptr);
@@ -152,7 +156,8 @@ bool bind(Dispatcher& dispatcher, PyObject* args, PyObject* kwargs, BoundCall* c
     int place = parameter_of(dispatcher, name);
     if (place < 0) {
       call->options.emplace_back(name, value);
-      bool known = std::any_of(dispatcher.option_names.begin(), dispatcher.option_names.end(), [&](const Ref& o) { return o.get() == name; });
+      bool known = std::any_of(dispatcher.option_names.begin(), dispatcher.option_names.end(),
+                               [&](const Ref& o) { return o.get() == name; });
       if (!known && dispatcher.option_names.size() < 32) dispatcher.option_names.push_back(share(name));
       continue;
     }
@@ -172,13 +177,16 @@ bool bind(Dispatcher& dispatcher, PyObject* args, PyObject* kwargs, BoundCall* c
   return complete || report_missing(dispatcher, *call);
 }
 
-bool make_key(Dispatcher& dispatcher, const BoundCall& call, const Arguments& arguments, bool overlap, std::string* key) {
+bool make_key(Dispatcher& dispatcher, const BoundCall& call, const Arguments& arguments, bool overlap,
+              std::string* key) {
   key->reserve(256);
   key->push_back(overlap ? '1' : '0');
   if (!arguments.append_key(key, dispatcher.interned.get())) return false;
   for (auto [name, value] : call.options) {
     key->push_back(';');
-    if (!append_constant(name, key, dispatcher.interned.get()) || !append_constant(value, key, dispatcher.interned.get())) return false;
+    if (!append_constant(name, key, dispatcher.interned.get()) ||
+        !append_constant(value, key, dispatcher.interned.get()))
+      return false;
   }
   return true;
 }
@@ -200,7 +208,8 @@ struct Prepared {
   PyObject* bound() const {
     Ref result(PyTuple_New(static_cast<Py_ssize_t>(call.values.size())));
     for (size_t i = 0; result && i < call.values.size(); ++i)
-      if (PyTuple_SetItem(result.get(), static_cast<Py_ssize_t>(i), share(call.values[i]).release()) < 0) return nullptr;
+      if (PyTuple_SetItem(result.get(), static_cast<Py_ssize_t>(i), share(call.values[i]).release()) < 0)
+        return nullptr;
     return result.release();
   }
 
@@ -216,7 +225,8 @@ struct Prepared {
     Ref key_bytes(PyBytes_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size())));
     Ref bound_values(bound()), classes(arguments.classes()), option_values(options());
     if (!key_bytes || !bound_values || !classes || !option_values) return nullptr;
-    return PyTuple_Pack(5, key_bytes.get(), bound_values.get(), classes.get(), option_values.get(), overlap ? Py_True : Py_False);
+    return PyTuple_Pack(5, key_bytes.get(), bound_values.get(), classes.get(), option_values.get(),
+                        overlap ? Py_True : Py_False);
   }
 };
 
@@ -234,7 +244,8 @@ bool read_dimension(PyObject* object, int dimension, int64_t* out) {
   int overflow = 0;
   *out = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
   if (overflow || *out < 0 || *out > 2147483647) {
-    PyErr_Format(PyExc_ValueError, "grid dimension %d is %S; it must lie between 0 and 2147483647", dimension, index.get());
+    PyErr_Format(PyExc_ValueError, "grid dimension %d is %S; it must lie between 0 and 2147483647", dimension,
+                 index.get());
     return false;
   }
   return true;
@@ -274,15 +285,18 @@ Ref find_kernel(Dispatcher& dispatcher, const Prepared& prepared) {
   Ref arguments(prepared.describe());
   Ref on_miss = share(dispatcher.on_miss.get());
   Ref kernel(arguments ? PyObject_CallObject(on_miss.get(), arguments.get()) : nullptr);
-  if (kernel && Py_TYPE(kernel.get()) == reinterpret_cast<PyTypeObject*>(kernel_type) && !prepared.arguments.has_object())
+  if (kernel && Py_TYPE(kernel.get()) == reinterpret_cast<PyTypeObject*>(kernel_type) &&
+      !prepared.arguments.has_object())
     dispatcher.kernels[prepared.key] = share(kernel.get());
   return kernel;
 }
 
 PyObject* launch_kernel(KernelObject* kernel, const Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid) {
   if (const Leaf* foreign = prepared.arguments.foreign())
-    return fail_binding(dispatcher, "runs on the CPU, but an argument is in memory of '" + device_name(foreign->device) + "'");
-  if (prepared.arguments.has_object()) return fail_binding(dispatcher, "has an argument that only Python code can pass");
+    return fail_binding(dispatcher,
+                        "runs on the CPU, but an argument is in memory of '" + device_name(foreign->device) + "'");
+  if (prepared.arguments.has_object())
+    return fail_binding(dispatcher, "has an argument that only Python code can pass");
   Ref computed;
   if (!PyTuple_Check(grid) && PyCallable_Check(grid)) {
     computed = call_grid(dispatcher, grid, prepared.call);
@@ -314,13 +328,15 @@ PyObject* run(PyObject* self, PyObject* grid, PyObject* args, PyObject* kwargs) 
   if (!prepared.prepare(dispatcher, args, kwargs)) return nullptr;
   Ref kernel = find_kernel(dispatcher, prepared);
   if (!kernel) return nullptr;
-  if (Py_TYPE(kernel.get()) != reinterpret_cast<PyTypeObject*>(kernel_type)) return kernel.release();  // on_miss dealt with it
+  if (Py_TYPE(kernel.get()) != reinterpret_cast<PyTypeObject*>(kernel_type))
+    return kernel.release();  // on_miss dealt with it
   return launch_kernel(reinterpret_cast<KernelObject*>(kernel.get()), dispatcher, prepared, grid);
 }
 
 // ---- Dispatcher: the Python type ----
 
-bool read_parameter(PyObject* name, PyObject* flags, PyObject* annotation, PyObject* fallback, PyObject* missing, Dispatcher* out) {
+bool read_parameter(PyObject* name, PyObject* flags, PyObject* annotation, PyObject* fallback, PyObject* missing,
+                    Dispatcher* out) {
   Parameter parameter;
   if (!PyUnicode_Check(name)) return raise(PyExc_TypeError, "a parameter's name must be a str"), false;
   PyObject* interned_name = share(name).release();
@@ -349,8 +365,9 @@ bool read_parameter(PyObject* name, PyObject* flags, PyObject* annotation, PyObj
 PyObject* dispatcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"name", "names", "flags", "types", "defaults", "on_miss", "missing", nullptr};
   PyObject *name, *parameter_names, *flags, *types, *defaults, *on_miss, *missing = Py_Ellipsis;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O!O!O!O|O:Dispatcher", const_cast<char**>(names), &name, &PyTuple_Type, &parameter_names,
-                                   &PyTuple_Type, &flags, &PyTuple_Type, &types, &PyTuple_Type, &defaults, &on_miss, &missing))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O!O!O!O|O:Dispatcher", const_cast<char**>(names), &name,
+                                   &PyTuple_Type, &parameter_names, &PyTuple_Type, &flags, &PyTuple_Type, &types,
+                                   &PyTuple_Type, &defaults, &on_miss, &missing))
     return nullptr;
   Py_ssize_t count = PyTuple_Size(parameter_names);
   if (PyTuple_Size(flags) != count || PyTuple_Size(types) != count || PyTuple_Size(defaults) != count)
@@ -358,8 +375,8 @@ PyObject* dispatcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   auto state = std::make_unique<Dispatcher>();
   if (!to_string(name, &state->name)) return nullptr;
   for (Py_ssize_t i = 0; i < count; ++i)
-    if (!read_parameter(PyTuple_GetItem(parameter_names, i), PyTuple_GetItem(flags, i), PyTuple_GetItem(types, i), PyTuple_GetItem(defaults, i),
-                        missing, state.get()))
+    if (!read_parameter(PyTuple_GetItem(parameter_names, i), PyTuple_GetItem(flags, i), PyTuple_GetItem(types, i),
+                        PyTuple_GetItem(defaults, i), missing, state.get()))
       return nullptr;
   state->on_miss = share(on_miss);
   state->interned.reset(PyDict_New());
@@ -394,7 +411,8 @@ void dispatcher_dealloc(PyObject* self) {
 }
 
 PyObject* dispatcher_run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2])) return raise(PyExc_TypeError, "run(grid, args: tuple, kwargs: dict)");
+  if (count != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
+    return raise(PyExc_TypeError, "run(grid, args: tuple, kwargs: dict)");
   return run(self, args[0], args[1], args[2]);
 }
 
@@ -414,12 +432,14 @@ PyObject* dispatcher_pack(PyObject* self, PyObject* args) {
   if (!prepare_from_python(self, args, "O!O!:pack", &prepared)) return nullptr;
   std::vector<uint64_t> slots;
   prepared.arguments.fill_slots(&slots);
-  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(slots.data()), static_cast<Py_ssize_t>(slots.size() * sizeof(uint64_t)));
+  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(slots.data()),
+                                   static_cast<Py_ssize_t>(slots.size() * sizeof(uint64_t)));
 }
 
 PyObject* dispatcher_insert(PyObject* self, PyObject* args) {
   PyObject *key, *kernel;
-  if (!PyArg_ParseTuple(args, "SO!:insert", &key, reinterpret_cast<PyTypeObject*>(kernel_type), &kernel)) return nullptr;
+  if (!PyArg_ParseTuple(args, "SO!:insert", &key, reinterpret_cast<PyTypeObject*>(kernel_type), &kernel))
+    return nullptr;
   char* data = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(key, &data, &size) < 0) return nullptr;
@@ -447,8 +467,7 @@ Py_ssize_t dispatcher_length(PyObject* self) { return static_cast<Py_ssize_t>(st
 // ---- kernel[grid]: a dispatcher and a grid, waiting for arguments ----
 
 struct BoundObject {
-  PyObject_HEAD
-  PyObject* dispatcher;
+  PyObject_HEAD PyObject* dispatcher;
   PyObject* grid;
 };
 
@@ -491,9 +510,11 @@ PyType_Spec bound_spec = {"triton._C.libtriton.BoundLaunch", sizeof(BoundObject)
 
 PyMethodDef dispatcher_methods[] = {
     {"run", as_method(dispatcher_run), METH_FASTCALL,
-     "run(grid, args: tuple, kwargs: dict) -> object\n\nBinds, finds or makes the kernel, launches it; returns its owner."},
+     "run(grid, args: tuple, kwargs: dict) -> object\n\nBinds, finds or makes the kernel, launches it; returns its "
+     "owner."},
     {"classify", dispatcher_classify, METH_VARARGS,
-     "classify(args: tuple, kwargs: dict) -> (key, bound, classes, options, overlap)\n\nAs run, without a kernel and a launch."},
+     "classify(args: tuple, kwargs: dict) -> (key, bound, classes, options, overlap)\n\nAs run, without a kernel and a "
+     "launch."},
     {"pack", dispatcher_pack, METH_VARARGS, "pack(args: tuple, kwargs: dict) -> bytes\n\nThe kernel's argument block."},
     {"insert", dispatcher_insert, METH_VARARGS, "insert(key: bytes, kernel: CpuKernel) -> None"},
     {"get", dispatcher_get, METH_O, "get(key: bytes) -> CpuKernel | None"},
@@ -507,12 +528,14 @@ PyType_Slot dispatcher_slots[] = {
     {Py_tp_methods, dispatcher_methods},
     {Py_mp_subscript, reinterpret_cast<void*>(dispatcher_getitem)},
     {Py_mp_length, reinterpret_cast<void*>(dispatcher_length)},
-    {Py_tp_doc, const_cast<char*>("Dispatcher(name, names, flags, types, defaults, on_miss, missing=...)\n\n"
-                                  "A kernel's launch path. dispatcher[grid](*args, **kwargs) is dispatcher.run(grid, args, kwargs).")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Dispatcher(name, names, flags, types, defaults, on_miss, missing=...)\n\n"
+         "A kernel's launch path. dispatcher[grid](*args, **kwargs) is dispatcher.run(grid, args, kwargs).")},
     {0, nullptr}};
 
-PyType_Spec dispatcher_spec = {"triton._C.libtriton.Dispatcher", sizeof(DispatcherObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-                               dispatcher_slots};
+PyType_Spec dispatcher_spec = {"triton._C.libtriton.Dispatcher", sizeof(DispatcherObject), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, dispatcher_slots};
 
 PyObject* py_set_dtype_resolver(PyObject*, PyObject* callable) { return set_dtype_resolver(callable); }
 PyObject* py_set_array_adapter(PyObject*, PyObject* callable) { return set_array_adapter(callable); }
@@ -520,9 +543,11 @@ PyObject* py_set_constexpr_type(PyObject*, PyObject* type) { return set_constexp
 
 PyMethodDef hook_methods[] = {
     {"set_dtype_resolver", py_set_dtype_resolver, METH_O,
-     "set_dtype_resolver(f) -> previous\n\nf(dtype) -> 'fp32' etc. for an array's dtype object, or TypeError. Asked once per object."},
+     "set_dtype_resolver(f) -> previous\n\nf(dtype) -> 'fp32' etc. for an array's dtype object, or TypeError. Asked "
+     "once per object."},
     {"set_array_adapter", py_set_array_adapter, METH_O,
-     "set_array_adapter(f) -> previous\n\nf(array) -> object with data_ptr() and dtype, for arrays that only speak DLPack or an array interface."},
+     "set_array_adapter(f) -> previous\n\nf(array) -> object with data_ptr() and dtype, for arrays that only speak "
+     "DLPack or an array interface."},
     {"set_constexpr_type", py_set_constexpr_type, METH_O,
      "set_constexpr_type(cls) -> previous\n\nInstances are taken as their .value wherever they appear."},
     {nullptr, nullptr, 0, nullptr}};
@@ -534,7 +559,8 @@ bool add_launch_types(PyObject* module) {
   dispatcher_type = PyType_FromSpec(&dispatcher_spec);
   bound_type = PyType_FromSpec(&bound_spec);
   return kernel_type && dispatcher_type && bound_type && PyModule_AddFunctions(module, hook_methods) == 0 &&
-         PyModule_AddObjectRef(module, "CpuKernel", kernel_type) == 0 && PyModule_AddObjectRef(module, "Dispatcher", dispatcher_type) == 0;
+         PyModule_AddObjectRef(module, "CpuKernel", kernel_type) == 0 &&
+         PyModule_AddObjectRef(module, "Dispatcher", dispatcher_type) == 0;
 }
 
 }  // namespace triton

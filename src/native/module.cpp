@@ -1,4 +1,5 @@
-// The Python face of the native core: converts arguments, releases the GIL, turns failures into exceptions. Limited API, 3.10.
+// The Python face of the native core: converts arguments, releases the GIL, turns failures into exceptions. Limited
+// API, 3.10.
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,7 +60,8 @@ bool to_bytes(PyObject* object, std::string* out) {
 }
 
 // Appends each item of a tuple or list.
-bool to_list(PyObject* sequence, const char* what, bool (*convert)(PyObject*, std::string*), std::vector<std::string>* out) {
+bool to_list(PyObject* sequence, const char* what, bool (*convert)(PyObject*, std::string*),
+             std::vector<std::string>* out) {
   if (!PyTuple_Check(sequence) && !PyList_Check(sequence)) {
     PyErr_Format(PyExc_TypeError, "%s must be a tuple", what);
     return false;
@@ -121,7 +123,8 @@ PyObject* compile_result(const CompileJob& job) {
   };
   for (const auto& [form, data] : job.outputs) {
     bool text = form == "ll" || form == "asm";
-    PyObject* value = text ? to_str(data) : PyBytes_FromStringAndSize(data.data(), static_cast<Py_ssize_t>(data.size()));
+    PyObject* value =
+        text ? to_str(data) : PyBytes_FromStringAndSize(data.data(), static_cast<Py_ssize_t>(data.size()));
     if (!set(result.get(), form.c_str(), value)) return nullptr;
   }
   Ref timings(PyDict_New());
@@ -139,20 +142,23 @@ PyObject* compile_result(const CompileJob& job) {
 }
 
 PyObject* py_compile_ir(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"ir", "triple", "cpu", "features", "emit", "passes", "bitcode", "opt_level", "reloc", "timeout_ms", nullptr};
+  static const char* names[] = {"ir",      "triple",    "cpu",   "features",   "emit", "passes",
+                                "bitcode", "opt_level", "reloc", "timeout_ms", nullptr};
   PyObject *ir, *triple = nullptr, *cpu = nullptr, *features = nullptr, *emit = nullptr;
   PyObject *passes = nullptr, *bitcode = nullptr, *reloc = nullptr;
   int opt_level = 2;
   unsigned int timeout_ms = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$UUUOUOiUI:compile_ir", const_cast<char**>(names), &ir, &triple, &cpu, &features, &emit,
-                                   &passes, &bitcode, &opt_level, &reloc, &timeout_ms))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$UUUOUOiUI:compile_ir", const_cast<char**>(names), &ir, &triple,
+                                   &cpu, &features, &emit, &passes, &bitcode, &opt_level, &reloc, &timeout_ms))
     return nullptr;
-  if (!triple || !cpu || !features || !emit) return raise(PyExc_TypeError, "compile_ir() needs triple, cpu, features and emit");
+  if (!triple || !cpu || !features || !emit)
+    return raise(PyExc_TypeError, "compile_ir() needs triple, cpu, features and emit");
   auto job = std::make_shared<CompileJob>();
   job->passes = "default<O2>";
   job->reloc = "pic";
   job->opt_level = opt_level;
-  if (!to_string(ir, &job->ir) || !to_string(triple, &job->triple) || !to_string(cpu, &job->cpu) || !to_string(features, &job->features))
+  if (!to_string(ir, &job->ir) || !to_string(triple, &job->triple) || !to_string(cpu, &job->cpu) ||
+      !to_string(features, &job->features))
     return nullptr;
   if (!to_list(emit, "emit", to_string, &job->emit)) return nullptr;
   if (passes && !to_string(passes, &job->passes)) return nullptr;
@@ -184,8 +190,7 @@ PyObject* py_verify_ir(PyObject*, PyObject* ir) {
 // ---- JIT ----
 
 struct CodeObject {
-  PyObject_HEAD
-  JitCode* code;
+  PyObject_HEAD JitCode* code;
 };
 
 void code_dealloc(PyObject* self) {
@@ -205,20 +210,24 @@ PyObject* code_address(PyObject* self, PyObject* name) {
 }
 
 PyMethodDef code_methods[] = {
-    {"address", code_address, METH_O, "address(name: str) -> int\n\nAddress of a symbol that the object file defines; links on first use."},
+    {"address", code_address, METH_O,
+     "address(name: str) -> int\n\nAddress of a symbol that the object file defines; links on first use."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyType_Slot code_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(code_dealloc)},
-                            {Py_tp_methods, code_methods},
-                            {Py_tp_doc, const_cast<char*>("Machine code in this process, made by jit_load(); freed with the object.")},
-                            {0, nullptr}};
+PyType_Slot code_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(code_dealloc)},
+    {Py_tp_methods, code_methods},
+    {Py_tp_doc, const_cast<char*>("Machine code in this process, made by jit_load(); freed with the object.")},
+    {0, nullptr}};
 
-PyType_Spec code_spec = {"triton._C.libtriton.Code", sizeof(CodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, code_slots};
+PyType_Spec code_spec = {"triton._C.libtriton.Code", sizeof(CodeObject), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, code_slots};
 
 PyObject* py_jit_load(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"obj", "symbols", nullptr};
   PyObject *object, *symbols = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "S|O:jit_load", const_cast<char**>(names), &object, &symbols)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "S|O:jit_load", const_cast<char**>(names), &object, &symbols))
+    return nullptr;
   std::map<std::string, uint64_t> extra;
   if (symbols != Py_None) {
     if (!PyDict_Check(symbols)) return raise(PyExc_TypeError, "symbols must be a dict of str to int");
@@ -348,7 +357,8 @@ void print_to_python(const char* text, size_t length) {
 }
 
 PyObject* py_set_print_sink(PyObject*, PyObject* callable) {
-  if (callable != Py_None && !PyCallable_Check(callable)) return raise(PyExc_TypeError, "the print sink must be callable or None");
+  if (callable != Py_None && !PyCallable_Check(callable))
+    return raise(PyExc_TypeError, "the print sink must be callable or None");
   Ref previous(print_callable);
   print_callable = nullptr;
   if (callable != Py_None) {
@@ -382,37 +392,60 @@ void after_fork_in_child() {
 // ---- module ----
 
 PyMethodDef methods[] = {
-    {"llvm_version", py_llvm_version, METH_NOARGS, "llvm_version() -> str\n\nVersion of the LLVM in use, such as '22.1.8'."},
-    {"targets", py_targets, METH_NOARGS, "targets() -> tuple[str, ...]\n\nSorted names of the code generators, such as 'NVPTX'."},
-    {"host_target", py_host_target, METH_NOARGS, "host_target() -> tuple[str, str, str]\n\nTriple, CPU and features of this machine."},
+    {"llvm_version", py_llvm_version, METH_NOARGS,
+     "llvm_version() -> str\n\nVersion of the LLVM in use, such as '22.1.8'."},
+    {"targets", py_targets, METH_NOARGS,
+     "targets() -> tuple[str, ...]\n\nSorted names of the code generators, such as 'NVPTX'."},
+    {"host_target", py_host_target, METH_NOARGS,
+     "host_target() -> tuple[str, str, str]\n\nTriple, CPU and features of this machine."},
     {"compile_ir", as_method(py_compile_ir), METH_VARARGS | METH_KEYWORDS,
-     "compile_ir(ir, *, triple, cpu, features, emit, passes='default<O2>', bitcode=(), opt_level=2, reloc='pic', timeout_ms=0) -> dict\n\n"
-     "Parses, verifies, links with bitcode, optimises, and emits the forms named in emit: 'll', 'asm' (str), 'bc', 'obj' (bytes).\n"
+     "compile_ir(ir, *, triple, cpu, features, emit, passes='default<O2>', bitcode=(), opt_level=2, reloc='pic', "
+     "timeout_ms=0) -> dict\n\n"
+     "Parses, verifies, links with bitcode, optimises, and emits the forms named in emit: 'll', 'asm' (str), 'bc', "
+     "'obj' (bytes).\n"
      "Also 'timings' (seconds by stage) and 'warnings'. Raises LLVMError with LLVM's message."},
-    {"verify_ir", py_verify_ir, METH_O, "verify_ir(ir: str) -> None\n\nRaises LLVMError unless the text is a valid module."},
+    {"verify_ir", py_verify_ir, METH_O,
+     "verify_ir(ir: str) -> None\n\nRaises LLVMError unless the text is a valid module."},
     {"jit_load", as_method(py_jit_load), METH_VARARGS | METH_KEYWORDS,
-     "jit_load(obj: bytes, symbols: dict[str, int] | None = None) -> Code\n\nTakes an object file for this machine into the process."},
+     "jit_load(obj: bytes, symbols: dict[str, int] | None = None) -> Code\n\nTakes an object file for this machine "
+     "into the process."},
     {"cpu_launch", as_method(py_cpu_launch), METH_FASTCALL | METH_KEYWORDS,
      "cpu_launch(fn: int, args: bytes, grid: tuple[int, int, int], scratch: int, threads: int = 0) -> None\n\n"
      "Runs every program of the grid on the thread pool. Raises DeviceAssertError or KernelFault."},
     {"set_num_threads", py_set_num_threads, METH_O, "set_num_threads(n: int) -> None"},
     {"get_num_threads", py_get_num_threads, METH_NOARGS, "get_num_threads() -> int"},
     {"set_print_sink", py_set_print_sink, METH_O,
-     "set_print_sink(sink: Callable[[str], object] | None) -> None\n\nWhere lines of device_print go; None: the C library's stdout."},
+     "set_print_sink(sink: Callable[[str], object] | None) -> None\n\nWhere lines of device_print go; None: the C "
+     "library's stdout."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "libtriton", "Native core of triton: LLVM, JIT, CPU grid pool.", -1, methods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "libtriton",
+                          "Native core of triton: LLVM, JIT, CPU grid pool.",
+                          -1,
+                          methods,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
-PyObject* new_exception(const char* name, const char* doc, PyObject* bases) { return PyErr_NewExceptionWithDoc(name, doc, bases, nullptr); }
+PyObject* new_exception(const char* name, const char* doc, PyObject* bases) {
+  return PyErr_NewExceptionWithDoc(name, doc, bases, nullptr);
+}
 
-bool add_object(PyObject* module, const char* name, PyObject* object) { return object && PyModule_AddObjectRef(module, name, object) == 0; }
+bool add_object(PyObject* module, const char* name, PyObject* object) {
+  return object && PyModule_AddObjectRef(module, name, object) == 0;
+}
 
 bool fill(PyObject* module) {
-  llvm_error = new_exception("triton._C.libtriton.LLVMError", "LLVM refused or failed; the message is LLVM's.", PyExc_RuntimeError);
+  llvm_error = new_exception("triton._C.libtriton.LLVMError", "LLVM refused or failed; the message is LLVM's.",
+                             PyExc_RuntimeError);
   Ref bases(PyTuple_Pack(2, PyExc_AssertionError, PyExc_RuntimeError));
   if (!bases) return false;
-  device_assert_error = new_exception("triton._C.libtriton.DeviceAssertError", "A device_assert in a kernel failed.", bases.get());
-  kernel_fault = new_exception("triton._C.libtriton.KernelFault", "A kernel accessed memory it must not, or faulted otherwise.", PyExc_RuntimeError);
+  device_assert_error =
+      new_exception("triton._C.libtriton.DeviceAssertError", "A device_assert in a kernel failed.", bases.get());
+  kernel_fault = new_exception("triton._C.libtriton.KernelFault",
+                               "A kernel accessed memory it must not, or faulted otherwise.", PyExc_RuntimeError);
   code_type = PyType_FromSpec(&code_spec);
   return add_object(module, "LLVMError", llvm_error) && add_object(module, "DeviceAssertError", device_assert_error) &&
          add_object(module, "KernelFault", kernel_fault) && add_object(module, "Code", code_type) &&

@@ -18,14 +18,16 @@ struct Fault {
   uintptr_t address = 0;
 };
 
-// Calls body(arg). `escaped`: the body called escape(). `faulted`: a hardware fault was raised on this thread inside the body
-// (with catch_abort also abort()), described in *fault. Frames between are dropped without running their destructors.
+// Calls body(arg). `escaped`: the body called escape(). `faulted`: a hardware fault was raised on this thread inside
+// the body (with catch_abort also abort()), described in *fault. Frames between are dropped without running their
+// destructors.
 Exit guarded_call(void (*body)(void*), void* arg, Fault* fault, bool catch_abort);
 
 // Leaves the innermost guarded_call of this thread; must be inside one.
 [[noreturn]] void escape();
 
-// While alive, this thread counts as being outside every guarded call: faults in host code called from a kernel stay fatal.
+// While alive, this thread counts as being outside every guarded call: faults in host code called from a kernel stay
+// fatal.
 class GuardSuspension {
  public:
   GuardSuspension();
@@ -72,6 +74,11 @@ void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 void* open_library(const char* name, std::string* error);
 void* find_symbol(void* library, const char* name);  // nullptr when there is none
 const char* cuda_driver_name();
+
+// ---- output ----
+
+// Writes the bytes, and a newline unless they end in one, to the C library's stdout as one piece.
+void write_line(const char* text, size_t length);
 
 // ---- memory ----
 

@@ -78,7 +78,8 @@ void install_handlers() {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_fault;
-    // NODEFER: the handler leaves by a jump that does not restore the signal mask (saving it would cost a system call per launch).
+    // NODEFER: the handler leaves by a jump that does not restore the signal mask (saving it would cost a system call
+    // per launch).
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < kSignalCount; ++i) sigaction(kSignals[i], &action, &previous_actions[i]);
@@ -156,7 +157,8 @@ std::string describe(const Fault& fault) {
   switch (fault.signal) {
     case SIGSEGV:
       // The processor gives no address for these two; the kernel reports 0 with a code of its own.
-      if (fault.address == 0 && fault.code == 0x80) return "segmentation fault: non-canonical address or misaligned vector access";
+      if (fault.address == 0 && fault.code == 0x80)
+        return "segmentation fault: non-canonical address or misaligned vector access";
       snprintf(text, sizeof text, "segmentation fault at 0x%llx", address);
       return text;
     case SIGBUS: snprintf(text, sizeof text, "bus error at 0x%llx", address); return text;
@@ -291,6 +293,14 @@ void* open_library(const char* name, std::string* error) {
 void* find_symbol(void* library, const char* name) { return dlsym(library, name); }
 
 const char* cuda_driver_name() { return "libcuda.so.1"; }
+
+void write_line(const char* text, size_t length) {
+  flockfile(stdout);
+  fwrite(text, 1, length, stdout);
+  if (length == 0 || text[length - 1] != '\n') fputc('\n', stdout);
+  fflush(stdout);
+  funlockfile(stdout);
+}
 
 void* allocate_aligned(size_t bytes, size_t alignment) {
   void* block = nullptr;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kWorkerStackBytes = size_t{8} << 20;
 constexpr unsigned kMaxThreads = 1024;
-constexpr int kSpins = 400;                  // about 20 µs: a launch soon after the last one finds its workers awake
-constexpr uint64_t kInlineNs = 5000;         // below this estimate, waking others costs more than it saves
+constexpr int kSpins = 400;                   // about 20 µs: a launch soon after the last one finds its workers awake
+constexpr uint64_t kInlineNs = 5000;          // below this estimate, waking others costs more than it saves
 constexpr uint64_t kInlineOverrunNs = 15000;  // an inline launch that takes longer shares what is left
 
 // ---- scratch memory: one block per thread, grown on demand ----
@@ -56,7 +56,9 @@ struct Job {
   LaunchStatus status = LaunchStatus::ok;
   std::string message;
 
-  bool exhausted() const { return failed.load(std::memory_order_relaxed) || next.load(std::memory_order_relaxed) >= request.total; }
+  bool exhausted() const {
+    return failed.load(std::memory_order_relaxed) || next.load(std::memory_order_relaxed) >= request.total;
+  }
 
   void fail(LaunchStatus why, std::string text) {
     std::lock_guard<std::mutex> lock(error_mutex);
@@ -70,8 +72,8 @@ struct Job {
 struct Participant {
   Job* job;
   LaunchContext context;
-  uint64_t begin = 0, end = 0;   // a range to run, when not taking chunks
-  uint64_t programs = 0;         // run so far
+  uint64_t begin = 0, end = 0;  // a range to run, when not taking chunks
+  uint64_t programs = 0;        // run so far
 };
 
 void run_range(void* raw) {
@@ -111,7 +113,8 @@ class Seat {
     else
       participant.context.scratch = own_ = platform::allocate_aligned(request.scratch_bytes, 64);
     if (!participant.context.scratch) {
-      job.fail(LaunchStatus::failure, "out of memory: a kernel needs " + std::to_string(request.scratch_bytes) + " bytes of scratch per thread");
+      job.fail(LaunchStatus::failure, "out of memory: a kernel needs " + std::to_string(request.scratch_bytes) +
+                                          " bytes of scratch per thread");
       usable_ = false;
     }
   }
@@ -149,7 +152,9 @@ struct CostTable {
   // Negative: not known.
   float estimate(KernelFunction function) {
     Entry& found = entry(function);
-    return found.function.load(std::memory_order_relaxed) == function ? found.ns_per_program.load(std::memory_order_relaxed) : -1.0f;
+    return found.function.load(std::memory_order_relaxed) == function
+               ? found.ns_per_program.load(std::memory_order_relaxed)
+               : -1.0f;
   }
   void record(KernelFunction function, uint64_t ns, uint64_t programs) {
     if (programs == 0) return;
@@ -172,9 +177,9 @@ unsigned initial_threads() {
 }
 
 struct Pool {
-  std::mutex mutex;         // jobs, started, each job's participants
-  std::vector<Job*> jobs;   // with work left, oldest first
-  unsigned started = 0;     // workers
+  std::mutex mutex;        // jobs, started, each job's participants
+  std::vector<Job*> jobs;  // with work left, oldest first
+  unsigned started = 0;    // workers
   unsigned spins = kSpins;
   std::atomic<unsigned> threads{initial_threads()};
   alignas(64) std::atomic<uint32_t> epoch{0};  // changes when a job arrives
@@ -317,7 +322,8 @@ bool grid_total(const int64_t grid[3], uint64_t* total, std::string* error) {
   constexpr int64_t kDimension = (int64_t{1} << 31) - 1;
   for (int i = 0; i < 3; ++i) {
     if (grid[i] < 0 || grid[i] > kDimension) {
-      *error = "grid dimension " + std::to_string(i) + " is " + std::to_string(grid[i]) + "; it must lie between 0 and 2147483647";
+      *error = "grid dimension " + std::to_string(i) + " is " + std::to_string(grid[i]) +
+               "; it must lie between 0 and 2147483647";
       return false;
     }
   }
@@ -341,7 +347,9 @@ void forget_costs() {
   for (CostTable::Entry& entry : costs.entries) entry.function.store(nullptr, std::memory_order_relaxed);
 }
 
-void set_num_threads(unsigned count) { pool().threads.store(std::clamp(count, 1u, kMaxThreads), std::memory_order_relaxed); }
+void set_num_threads(unsigned count) {
+  pool().threads.store(std::clamp(count, 1u, kMaxThreads), std::memory_order_relaxed);
+}
 unsigned get_num_threads() { return pool().threads.load(std::memory_order_relaxed); }
 
 void lock_pool() { pool().mutex.lock(); }

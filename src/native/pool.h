@@ -27,8 +27,8 @@ struct LaunchRequest {
   uint64_t total;        // product of grid, at least 1
   size_t scratch_bytes;  // per thread
   unsigned threads;      // at most this many; 0: all
-  // Called once, on the caller's thread, before work that is not known to be short (module.cpp gives up the GIL there: giving it
-  // up for a microsecond may cost milliseconds when another thread wants it).
+  // Called once, on the caller's thread, before work that is not known to be short (module.cpp gives up the GIL there:
+  // giving it up for a microsecond may cost milliseconds when another thread wants it).
   void (*before_long_work)(void*);
   void* before_long_work_arg;
 };

@@ -24,17 +24,8 @@ extern "C" {
 
 static void tl_print(LaunchContext*, const char* text, int64_t length) {
   platform::GuardSuspension host_code;
-  auto bytes = static_cast<size_t>(length);
-  if (PrintSink sink = print_sink.load(std::memory_order_acquire)) {
-    sink(text, bytes);
-    return;
-  }
-  // One call per line, so that lines of different threads do not mix.
-  flockfile(stdout);
-  fwrite(text, 1, bytes, stdout);
-  if (bytes == 0 || text[bytes - 1] != '\n') fputc('\n', stdout);
-  fflush(stdout);
-  funlockfile(stdout);
+  PrintSink sink = print_sink.load(std::memory_order_acquire);
+  (sink ? sink : platform::write_line)(text, static_cast<size_t>(length));
 }
 
 // tl_fmt_*: write at most 32 bytes to `buffer`, without a terminator, and return how many.
@@ -74,8 +65,8 @@ static int64_t tl_fmt_ptr(char* buffer, const void* value) {
 }  // extern "C"
 
 // ---- compiler helpers for half and bfloat16, under the names code generation calls ----
-// A half travels in the low 16 bits of a vector register, exactly where a float with those low bits lies, so float stands in
-// for the missing C++ type on every ABI in question.
+// A half travels in the low 16 bits of a vector register, exactly where a float with those low bits lies, so float
+// stands in for the missing C++ type on every ABI in question.
 
 float carry_half(uint32_t bits) {
   float carrier;
@@ -113,11 +104,13 @@ RuntimeSymbol symbol(const char* name, Function* function) {
   return {name, static_cast<uint64_t>(reinterpret_cast<uintptr_t>(function))};
 }
 
-// libm by address: the library that holds them is a private dependency of this module, out of reach of a global look-up.
+// libm by address: the library that holds them is a private dependency of this module, out of reach of a global
+// look-up.
 #define TRITON_LIBM1(name) \
   symbol(#name, static_cast<double (*)(double)>(::name)), symbol(#name "f", static_cast<float (*)(float)>(::name##f))
-#define TRITON_LIBM2(name) \
-  symbol(#name, static_cast<double (*)(double, double)>(::name)), symbol(#name "f", static_cast<float (*)(float, float)>(::name##f))
+#define TRITON_LIBM2(name)                                        \
+  symbol(#name, static_cast<double (*)(double, double)>(::name)), \
+      symbol(#name "f", static_cast<float (*)(float, float)>(::name##f))
 
 }  // namespace
 
@@ -130,7 +123,8 @@ uint32_t round_from_double(double value, int exponent_bits, int mantissa_bits) {
   const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
   if (exponent == 0x7ff) {
-    uint32_t payload = fraction ? (1u << (mantissa_bits - 1)) | static_cast<uint32_t>(fraction >> (52 - mantissa_bits)) : 0;
+    uint32_t payload =
+        fraction ? (1u << (mantissa_bits - 1)) | static_cast<uint32_t>(fraction >> (52 - mantissa_bits)) : 0;
     return sign | infinity | payload;
   }
   int target = exponent - 1023 + bias;
@@ -171,14 +165,49 @@ const std::vector<RuntimeSymbol>& runtime_symbols() {
       symbol("memcpy", static_cast<void* (*)(void*, const void*, size_t)>(::memcpy)),
       symbol("memmove", static_cast<void* (*)(void*, const void*, size_t)>(::memmove)),
       symbol("memset", static_cast<void* (*)(void*, int, size_t)>(::memset)),
-      TRITON_LIBM1(acos), TRITON_LIBM1(acosh), TRITON_LIBM1(asin), TRITON_LIBM1(asinh), TRITON_LIBM1(atan), TRITON_LIBM1(atanh),
-      TRITON_LIBM1(cbrt), TRITON_LIBM1(ceil), TRITON_LIBM1(cos), TRITON_LIBM1(cosh), TRITON_LIBM1(erf), TRITON_LIBM1(erfc),
-      TRITON_LIBM1(exp), TRITON_LIBM1(exp2), TRITON_LIBM1(expm1), TRITON_LIBM1(fabs), TRITON_LIBM1(floor), TRITON_LIBM1(lgamma),
-      TRITON_LIBM1(log), TRITON_LIBM1(log10), TRITON_LIBM1(log1p), TRITON_LIBM1(log2), TRITON_LIBM1(nearbyint), TRITON_LIBM1(rint),
-      TRITON_LIBM1(round), TRITON_LIBM1(roundeven), TRITON_LIBM1(sin), TRITON_LIBM1(sinh), TRITON_LIBM1(sqrt), TRITON_LIBM1(tan),
-      TRITON_LIBM1(tanh), TRITON_LIBM1(tgamma), TRITON_LIBM1(trunc),
-      TRITON_LIBM2(atan2), TRITON_LIBM2(copysign), TRITON_LIBM2(fdim), TRITON_LIBM2(fmax), TRITON_LIBM2(fmin), TRITON_LIBM2(fmod),
-      TRITON_LIBM2(hypot), TRITON_LIBM2(nextafter), TRITON_LIBM2(pow), TRITON_LIBM2(remainder),
+      TRITON_LIBM1(acos),
+      TRITON_LIBM1(acosh),
+      TRITON_LIBM1(asin),
+      TRITON_LIBM1(asinh),
+      TRITON_LIBM1(atan),
+      TRITON_LIBM1(atanh),
+      TRITON_LIBM1(cbrt),
+      TRITON_LIBM1(ceil),
+      TRITON_LIBM1(cos),
+      TRITON_LIBM1(cosh),
+      TRITON_LIBM1(erf),
+      TRITON_LIBM1(erfc),
+      TRITON_LIBM1(exp),
+      TRITON_LIBM1(exp2),
+      TRITON_LIBM1(expm1),
+      TRITON_LIBM1(fabs),
+      TRITON_LIBM1(floor),
+      TRITON_LIBM1(lgamma),
+      TRITON_LIBM1(log),
+      TRITON_LIBM1(log10),
+      TRITON_LIBM1(log1p),
+      TRITON_LIBM1(log2),
+      TRITON_LIBM1(nearbyint),
+      TRITON_LIBM1(rint),
+      TRITON_LIBM1(round),
+      TRITON_LIBM1(roundeven),
+      TRITON_LIBM1(sin),
+      TRITON_LIBM1(sinh),
+      TRITON_LIBM1(sqrt),
+      TRITON_LIBM1(tan),
+      TRITON_LIBM1(tanh),
+      TRITON_LIBM1(tgamma),
+      TRITON_LIBM1(trunc),
+      TRITON_LIBM2(atan2),
+      TRITON_LIBM2(copysign),
+      TRITON_LIBM2(fdim),
+      TRITON_LIBM2(fmax),
+      TRITON_LIBM2(fmin),
+      TRITON_LIBM2(fmod),
+      TRITON_LIBM2(hypot),
+      TRITON_LIBM2(nextafter),
+      TRITON_LIBM2(pow),
+      TRITON_LIBM2(remainder),
       symbol("fma", static_cast<double (*)(double, double, double)>(::fma)),
       symbol("fmaf", static_cast<float (*)(float, float, float)>(::fmaf)),
       symbol("ldexp", static_cast<double (*)(double, int)>(::ldexp)),
