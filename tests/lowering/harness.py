@@ -1,4 +1,6 @@
-"""Runs one element-wise op of the tile IR over NumPy arrays: lowered, compiled for this machine, called through ctypes."""
+"""Runs one element-wise op of the tile IR over NumPy arrays: lowered, compiled for this machine, called through
+ctypes.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,19 @@ from triton.lowering.elementwise import emit_elementwise
 from triton.lowering.writer import Cell, Features, ModuleWriter, llvm_type, scalar_type
 
 NUMPY = {
-    "i1": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
-    "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64,
+    "i1": np.uint8,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "bf16": np.uint16,
+    "f32": np.float32,
+    "f64": np.float64,
 }
 PLAIN = Features()
 HOST_FEATURES = libtriton.host_target()[2].split(",")

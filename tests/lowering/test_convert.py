@@ -10,8 +10,11 @@ from triton.ir import types as T
 from triton.lowering.convert import FORMATS, encode_number
 
 L = np.longdouble
-FEATURES = [pytest.param(dict(features=HOST, lanes=16), id="host"), pytest.param(dict(features=PLAIN, lanes=4), id="plain"),
-            pytest.param(dict(features=PLAIN, lanes=0), id="scalar")]
+FEATURES = [
+    pytest.param({"features": HOST, "lanes": 16}, id="host"),
+    pytest.param({"features": PLAIN, "lanes": 4}, id="plain"),
+    pytest.param({"features": PLAIN, "lanes": 0}, id="scalar"),
+]
 SMALL = list(FORMATS)
 
 
@@ -60,7 +63,9 @@ def same_codes(name: str, given: np.ndarray, expected: np.ndarray) -> None:
     given = codes_of(name, given)
     nan = np.isnan(decoded(name, expected))
     wrong = np.where(nan, ~np.isnan(decoded(name, given)), given != expected)
-    assert not wrong.any(), f"{wrong.sum()} wrong, first at {np.flatnonzero(wrong)[:5]}: {given[wrong][:5]} {expected[wrong][:5]}"
+    assert not wrong.any(), (
+        f"{wrong.sum()} wrong, first at {np.flatnonzero(wrong)[:5]}: {given[wrong][:5]} {expected[wrong][:5]}"
+    )
 
 
 def every_code(name: str) -> np.ndarray:
@@ -76,7 +81,9 @@ def samples(target: str, dtype: type) -> np.ndarray:
         values = values[:: len(values) // 2048]
     middles = (values[:-1] + values[1:]) / 2
     step = values[-1] - values[-2]
-    base = np.concatenate([values, middles, [values[-1] + step / 4, values[-1] + step / 2, values[-1] + step, 2 * values[-1]]])
+    base = np.concatenate(
+        [values, middles, [values[-1] + step / 4, values[-1] + step / 2, values[-1] + step, 2 * values[-1]]]
+    )
     base = base.astype(dtype)
     info = np.finfo(dtype)
     edge = np.array([0, info.tiny, info.smallest_subnormal, info.max, np.inf, np.nan], dtype)
@@ -125,7 +132,9 @@ def test_small_to_small(source: str, rounding: str) -> None:
 def test_f64_to_f32(rounding: str, options: dict) -> None:
     rng = np.random.default_rng(2)
     f32s = rng.integers(0, 1 << 32, 20000, dtype=np.uint64).astype(np.uint32).view(np.float32).astype(np.float64)
-    x = np.concatenate([f32s, f32s * (1 + 2.0**-24), f32s * (1 + 2.0**-25), rng.standard_normal(1000), [1e39, -1e39, 1e-46, np.inf]])
+    x = np.concatenate(
+        [f32s, f32s * (1 + 2.0**-24), f32s * (1 + 2.0**-25), rng.standard_normal(1000), [1e39, -1e39, 1e-46, np.inf]]
+    )
     with np.errstate(over="ignore"):
         near = x.astype(np.float32)
     if rounding == "rtz":
@@ -145,7 +154,9 @@ def integers(name: str) -> np.ndarray:
     corners += [(257 << k) + (1 << k >> 1) + d for k in range(info.bits - 9) for d in (-1, 0, 1)]
     corners += [info.min, info.max]
     fit = [c for v in corners for c in (v, -v) if info.min <= c <= info.max]
-    return np.concatenate([np.array(fit, NUMPY[name]), rng.integers(info.min, info.max, 3000, NUMPY[name], endpoint=True)])
+    return np.concatenate(
+        [np.array(fit, NUMPY[name]), rng.integers(info.min, info.max, 3000, NUMPY[name], endpoint=True)]
+    )
 
 
 @pytest.mark.parametrize("options", FEATURES)
@@ -175,7 +186,9 @@ def test_float_to_integer_saturates(target: str, options: dict) -> None:
         noise = (rng.standard_normal(2000) * np.exp(rng.uniform(-3, 45, 2000))).astype(L)
         with np.errstate(over="ignore"):
             noise = noise.astype(dtype)
-        x = np.concatenate([limits, *near, noise, np.array([0.0, -0.0, -0.9, 0.9, 1.5, -1.5, np.inf, -np.inf, np.nan], dtype)])
+        x = np.concatenate(
+            [limits, *near, noise, np.array([0.0, -0.0, -0.9, 0.9, 1.5, -1.5, np.inf, -np.inf, np.nan], dtype)]
+        )
         clean = np.where(np.isnan(x), 0, np.trunc(x.astype(L)))
         expected = np.array([int(min(max(v, L(info.min)), L(info.max))) for v in clean], NUMPY[target])
         np.testing.assert_array_equal(run("cast", T.SCALARS[source], T.SCALARS[target], x, **options), expected)
@@ -219,6 +232,8 @@ def test_bitcasts() -> None:
 
 
 def test_plain_machine_needs_no_library() -> None:
-    """Without f16 instructions, casts are integer operations: no function of a compiler's run-time library is called."""
+    """Without f16 instructions, casts are integer operations: no function of a compiler's run-time library is
+    called.
+    """
     code = Compiled("cast", [T.f32], [T.f16], features=PLAIN, plain_cpu=True)
     assert "call" not in code.asm

@@ -12,7 +12,7 @@ from lowering.harness import HOST, NUMPY, PLAIN, Compiled, run
 from lowering.test_convert import SMALL, codes_of, decoded, encoded, every_code
 
 from triton.ir import types as T
-from triton.ir.core import Block, Op
+from triton.ir.core import Op
 from triton.ir.ops import OPS
 from triton.ir.table import IRError
 from triton.lowering.convert import FORMATS
@@ -75,7 +75,22 @@ BINARY: dict[str, Callable[[int, int, str], int]] = {
 
 def pairs(name: str) -> tuple[np.ndarray, np.ndarray]:
     info, rng = np.iinfo(NUMPY[name]), np.random.default_rng(0)
-    corners = [info.min, info.min + 1, -1, 0, 1, 2, 3, 5, 7, info.bits - 1, info.bits, info.max - 1, info.max, info.max // 2 + 1]
+    corners = [
+        info.min,
+        info.min + 1,
+        -1,
+        0,
+        1,
+        2,
+        3,
+        5,
+        7,
+        info.bits - 1,
+        info.bits,
+        info.max - 1,
+        info.max,
+        info.max // 2 + 1,
+    ]
     corners = [c for c in corners if info.min <= c <= info.max]
     a = [x for x in corners for _ in corners]
     b = corners * len(corners)
@@ -84,8 +99,10 @@ def pairs(name: str) -> tuple[np.ndarray, np.ndarray]:
     # numbers just below a multiple of the divisor are where a rounded quotient would be one too large
     divisor = rng.integers(1, 1 + int(np.sqrt(float(info.max))), 400, NUMPY[name])
     multiple = (int(info.max) // divisor.astype(object) * divisor.astype(object) - 1).astype(NUMPY[name])
-    return (np.concatenate([np.array(a, NUMPY[name]), noise[0], noise[0], multiple]),
-            np.concatenate([np.array(b, NUMPY[name]), noise[1], small, divisor]))
+    return (
+        np.concatenate([np.array(a, NUMPY[name]), noise[0], noise[0], multiple]),
+        np.concatenate([np.array(b, NUMPY[name]), noise[1], small, divisor]),
+    )
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -122,8 +139,21 @@ def test_known_right_operand(kind: str, divisor: int) -> None:
 
 def test_booleans_count_modulo_two() -> None:
     a, b = np.array([0, 0, 1, 1], np.uint8), np.array([0, 1, 0, 1], np.uint8)
-    table = {"add": a ^ b, "sub": a ^ b, "mul": a & b, "min": a & b, "max": a | b, "and": a & b, "or": a | b, "xor": a ^ b,
-             "mulhi": 0 * a, "div": a, "rem": 0 * a, "shl": a & (1 - b), "shr": a & (1 - b)}
+    table = {
+        "add": a ^ b,
+        "sub": a ^ b,
+        "mul": a & b,
+        "min": a & b,
+        "max": a | b,
+        "and": a & b,
+        "or": a | b,
+        "xor": a ^ b,
+        "mulhi": 0 * a,
+        "div": a,
+        "rem": 0 * a,
+        "shl": a & (1 - b),
+        "shr": a & (1 - b),
+    }
     for kind, expected in table.items():
         np.testing.assert_array_equal(run(kind, T.i1, T.i1, a, b), expected, kind)
     for kind in ("neg", "abs"):
@@ -154,8 +184,10 @@ def float_pairs(dtype: type, count: int = 3000) -> tuple[np.ndarray, np.ndarray]
     unsigned = f"u{info.bits // 8}"
     noise = rng.integers(0, 1 << info.bits, (2, count), dtype=np.uint64).astype(unsigned).view(dtype)
     near = rng.standard_normal((2, count)).astype(dtype)
-    return (np.concatenate([np.repeat(special, len(special)), noise[0], near[0]]),
-            np.concatenate([np.tile(special, len(special)), noise[1], near[1]]))
+    return (
+        np.concatenate([np.repeat(special, len(special)), noise[0], near[0]]),
+        np.concatenate([np.tile(special, len(special)), noise[1], near[1]]),
+    )
 
 
 ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rem": np.fmod}
@@ -219,7 +251,9 @@ def test_minimum_and_maximum(name: str, lanes: int) -> None:
             attrs = {"propagate_nan": propagate}
             got = run(kind, element, element, a, b, attrs=attrs, lanes=lanes)
             np.testing.assert_array_equal(got[~zero], function(a, b)[~zero])
-            bound = Compiled(kind, [element] * 2, [element], attrs, lanes=lanes, constants={1: emit_constant(element, 1.5, lanes)})
+            bound = Compiled(
+                kind, [element] * 2, [element], attrs, lanes=lanes, constants={1: emit_constant(element, 1.5, lanes)}
+            )
             np.testing.assert_array_equal(bound(a), function(a, dtype(1.5)))
 
 
@@ -260,7 +294,13 @@ def test_fma_f32_rounds_once(features: object) -> None:
     got = run("fma", T.f32, T.f32, a, b, c, features=features)
     expected = [nearest_f32(exact_fma(*map(float, v))) for v in zip(a, b, c, strict=True)]
     np.testing.assert_array_equal(got, np.array(expected))
-    special = run("fma", T.f32, T.f32, *np.array([[np.inf, 0], [0.0, 5], [1.0, -np.inf]], np.float32).reshape(3, 2), features=features)
+    special = run(
+        "fma",
+        T.f32,
+        T.f32,
+        *np.array([[np.inf, 0], [0.0, 5], [1.0, -np.inf]], np.float32).reshape(3, 2),
+        features=features,
+    )
     assert np.isnan(special[0]) and special[1] == -np.inf
 
 
@@ -290,13 +330,17 @@ def test_select_moves_bits() -> None:
     condition = rng.integers(0, 2, 500).astype(np.uint8)
     for name in (*SMALL, "f32", "f64", "i8", "i32", "u64", "i1"):
         dtype = NUMPY.get(name, np.uint8)
-        yes, no = (rng.integers(0, 2 if name == "i1" else 256, 500 * np.dtype(dtype).itemsize).astype(np.uint8).view(dtype)
-                   for _ in range(2))
+        yes, no = (
+            rng.integers(0, 2 if name == "i1" else 256, 500 * np.dtype(dtype).itemsize).astype(np.uint8).view(dtype)
+            for _ in range(2)
+        )
         element = T.SCALARS[name]
         for lanes in (0, 16):
             got = Compiled("select", [T.i1, element, element], [element], lanes=lanes)(condition, yes, no)
             unsigned = f"u{np.dtype(dtype).itemsize}"
-            np.testing.assert_array_equal(got.view(unsigned), np.where(condition, yes.view(unsigned), no.view(unsigned)))
+            np.testing.assert_array_equal(
+                got.view(unsigned), np.where(condition, yes.view(unsigned), no.view(unsigned))
+            )
 
 
 def test_pointers() -> None:
@@ -319,7 +363,9 @@ def test_pointers() -> None:
 
 def test_constants_of_every_type() -> None:
     for name, element in T.SCALARS.items():
-        for value in (0, 1) if not element.is_float else (0.0, -0.0, 1.5, -448.0, 1e9, float("inf"), float("nan"), 1e-45):
+        for value in (
+            (0, 1) if not element.is_float else (0.0, -0.0, 1.5, -448.0, 1e9, float("inf"), float("nan"), 1e-45)
+        ):
             cell = emit_constant(element, bool(value) if element.is_bool else value, 8)
             got = Compiled("bitcast", [element], [element], constants={0: cell})(np.zeros(8))
             if name in SMALL:

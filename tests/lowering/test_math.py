@@ -1,4 +1,6 @@
-"""Mathematical functions against NumPy in higher precision: error in units of the last place, special values, signs of zero."""
+"""Mathematical functions against NumPy in higher precision: error in units of the last place, special values, signs
+of zero.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,62 @@ def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
     distance = np.abs(got.astype(L) - exact.astype(L)) / unit
     # at the very edge of overflow the neighbour of infinity is the largest number
     edge = (np.isinf(got) != np.isinf(near)) & (np.abs(np.where(np.isinf(got), near, got)) == np.finfo(dtype).max)
-    return np.where(same, np.minimum(np.nan_to_num(distance, posinf=0, nan=0), 1e9), np.where(edge, 1, np.nan_to_num(distance, nan=np.inf)))
+    return np.where(
+        same,
+        np.minimum(np.nan_to_num(distance, posinf=0, nan=0), 1e9),
+        np.where(edge, 1, np.nan_to_num(distance, nan=np.inf)),
+    )
 
 
 def check(name: str, got: np.ndarray, exact: np.ndarray, bound: float, *inputs: np.ndarray) -> None:
     error = errors(got, exact)
     worst = int(np.argmax(error))
-    assert error[worst] <= bound, f"{name}{tuple(x[worst] for x in inputs)} = {got[worst]}, not {exact[worst]}: {error[worst]} ulp"
+    assert error[worst] <= bound, (
+        f"{name}{tuple(x[worst] for x in inputs)} = {got[worst]}, not {exact[worst]}: {error[worst]} ulp"
+    )
 
 
 SPECIAL32 = np.array(
-    [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1.1754944e-38, 3.4e38, -3.4e38, 88.722839, 88.72284,
-     -87.33655, -103.97, -103.98, -104.5, 127.99999, 128.0, -126.5, -149.0, -149.5, -150.0, 0.5, 2.0, 1.5707964, 524288.0,
-     524289.0, 1e10, 0.9375, 0.625, 3.9, 4.0, 9.0, 10.5], np.float32,
-)  # fmt: skip
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-45,
+        -1e-45,
+        1.1754944e-38,
+        3.4e38,
+        -3.4e38,
+        88.722839,
+        88.72284,
+        -87.33655,
+        -103.97,
+        -103.98,
+        -104.5,
+        127.99999,
+        128.0,
+        -126.5,
+        -149.0,
+        -149.5,
+        -150.0,
+        0.5,
+        2.0,
+        1.5707964,
+        524288.0,
+        524289.0,
+        1e10,
+        0.9375,
+        0.625,
+        3.9,
+        4.0,
+        9.0,
+        10.5,
+    ],
+    np.float32,
+)
 
 
 def inputs32(count: int = 1 << 17) -> np.ndarray:
@@ -59,21 +103,38 @@ def inputs32(count: int = 1 << 17) -> np.ndarray:
     bits = np.arange(count, dtype=np.uint64) * step + rng.integers(0, step, count, dtype=np.uint64)
     dense = [rng.uniform(-b, b, 1 << 14) for b in (1, 10, 100)] + [1 + rng.uniform(-0.5, 1, 1 << 14)]
     quarter_turns = np.arange(1, 4000) * (np.pi / 2)
-    return np.concatenate([bits.astype(np.uint32).view(np.float32), SPECIAL32, *(d.astype(np.float32) for d in dense),
-                           quarter_turns.astype(np.float32)])
+    return np.concatenate(
+        [
+            bits.astype(np.uint32).view(np.float32),
+            SPECIAL32,
+            *(d.astype(np.float32) for d in dense),
+            quarter_turns.astype(np.float32),
+        ]
+    )
 
 
 # Bounds in ulp, a little above what has been measured over many more inputs.
 F32: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
-    "exp": (np.exp, 1.0), "exp2": (np.exp2, 1.1), "expm1": (np.expm1, 1.5), "log": (np.log, 0.9), "log2": (np.log2, 1.4),
-    "sin": (np.sin, 1.6), "cos": (np.cos, 1.6), "erf": (special.erf, 1.3), "tanh": (np.tanh, 1.4),
-    "sqrt": (np.sqrt, 0.501), "sqrt_rn": (np.sqrt, 0.501), "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
-    "log1p": (np.log1p, 0.51), "log10": (np.log10, 0.51), "exp10": (lambda x: np.power(10.0, x), 0.51),
-}  # fmt: skip
+    "exp": (np.exp, 1.0),
+    "exp2": (np.exp2, 1.1),
+    "expm1": (np.expm1, 1.5),
+    "log": (np.log, 0.9),
+    "log2": (np.log2, 1.4),
+    "sin": (np.sin, 1.6),
+    "cos": (np.cos, 1.6),
+    "erf": (special.erf, 1.3),
+    "tanh": (np.tanh, 1.4),
+    "sqrt": (np.sqrt, 0.501),
+    "sqrt_rn": (np.sqrt, 0.501),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
+    "log1p": (np.log1p, 0.51),
+    "log10": (np.log10, 0.51),
+    "exp10": (lambda x: np.power(10.0, x), 0.51),
+}
 CONFIGURATIONS = [
-    pytest.param(dict(features=HOST, lanes=16), id="host"),
-    pytest.param(dict(features=PLAIN, lanes=4, plain_cpu=True), id="plain"),
-    pytest.param(dict(features=HOST, lanes=0), id="scalar"),
+    pytest.param({"features": HOST, "lanes": 16}, id="host"),
+    pytest.param({"features": PLAIN, "lanes": 4, "plain_cpu": True}, id="plain"),
+    pytest.param({"features": HOST, "lanes": 0}, id="scalar"),
 ]
 
 
@@ -90,9 +151,15 @@ def test_f32(name: str, options: dict[str, Any]) -> None:
 
 
 F64: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
-    "exp": (np.exp, 1.0), "exp2": (np.exp2, 1.1), "expm1": (np.expm1, 2.0), "log": (np.log, 0.9), "log2": (np.log2, 0.8),
-    "tanh": (np.tanh, 1.4), "sqrt": (np.sqrt, 0.501), "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
-}  # fmt: skip
+    "exp": (np.exp, 1.0),
+    "exp2": (np.exp2, 1.1),
+    "expm1": (np.expm1, 2.0),
+    "log": (np.log, 0.9),
+    "log2": (np.log2, 0.8),
+    "tanh": (np.tanh, 1.4),
+    "sqrt": (np.sqrt, 0.501),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
+}
 
 
 @pytest.mark.skipif(np.finfo(L).nmant < 63, reason="long double is no wider than double here")
@@ -100,9 +167,34 @@ F64: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 @pytest.mark.parametrize("name", list(F64))
 def test_f64(name: str, options: dict[str, Any]) -> None:
     rng = np.random.default_rng(21)
-    corners = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1e308, 709.78, 709.79, -745.13, -745.2, 1023.99, 1024, -1074.5]
-    x = np.concatenate([rng.integers(0, 1 << 64, 20000, dtype=np.uint64).view(np.float64), corners, rng.uniform(-1, 1, 5000),
-                        rng.uniform(-700, 700, 5000), 1 + rng.uniform(-0.5, 1, 5000), np.exp(rng.uniform(-40, 4, 5000))])
+    corners = [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1.0,
+        -1.0,
+        5e-324,
+        1e308,
+        709.78,
+        709.79,
+        -745.13,
+        -745.2,
+        1023.99,
+        1024,
+        -1074.5,
+    ]
+    x = np.concatenate(
+        [
+            rng.integers(0, 1 << 64, 20000, dtype=np.uint64).view(np.float64),
+            corners,
+            rng.uniform(-1, 1, 5000),
+            rng.uniform(-700, 700, 5000),
+            1 + rng.uniform(-0.5, 1, 5000),
+            np.exp(rng.uniform(-40, 4, 5000)),
+        ]
+    )
     reference, bound = F64[name]
     exact = reference(x.astype(L))
     got = compiled(name, T.f64, **options)(x)
@@ -120,11 +212,19 @@ def reference_turns(x: np.ndarray, function: Callable[[Any], Any]) -> np.ndarray
 def test_f64_sin_cos_erf(options: dict[str, Any]) -> None:
     rng = np.random.default_rng(22)
     near = (rng.integers(1, 1 << 18, 4000) * (L(math.pi) / 2 + L("6.123233995736766e-17"))).astype(np.float64)
-    x = np.concatenate([rng.integers(0, 1 << 64, 2000, dtype=np.uint64).view(np.float64), near, rng.uniform(-10, 10, 4000),
-                        [0.0, -0.0, np.inf, np.nan, 524288.0, 524288.5, 1e22, 1e300]])
+    x = np.concatenate(
+        [
+            rng.integers(0, 1 << 64, 2000, dtype=np.uint64).view(np.float64),
+            near,
+            rng.uniform(-10, 10, 4000),
+            [0.0, -0.0, np.inf, np.nan, 524288.0, 524288.5, 1e22, 1e300],
+        ]
+    )
     for name, function in (("sin", math.sin), ("cos", math.cos)):
         check(name, compiled(name, T.f64, **options)(x), reference_turns(x, function), 1.3, x)
-    x = np.concatenate([rng.uniform(-7, 7, 6000), rng.uniform(-1, 1, 4000), [0.0, 1e-300, np.inf, -np.inf, np.nan, 0.9375]])
+    x = np.concatenate(
+        [rng.uniform(-7, 7, 6000), rng.uniform(-1, 1, 4000), [0.0, 1e-300, np.inf, -np.inf, np.nan, 0.9375]]
+    )
     check("erf", compiled("erf", T.f64, **options)(x), np.array([math.erf(v) for v in x.tolist()]), 1.6, x)
     assert np.signbit(compiled("sin", T.f64, **options)(np.array([-0.0]))).all()
 
@@ -148,13 +248,32 @@ def test_small_floats(kind: str, name: str) -> None:
 
 
 def test_pow_special_cases() -> None:
-    values = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, np.inf, -np.inf, np.nan, 1e30, 1e-40, 2.5, -2.5, 16777217.0]
+    values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        -2.0,
+        0.5,
+        -0.5,
+        3.0,
+        -3.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e30,
+        1e-40,
+        2.5,
+        -2.5,
+        16777217.0,
+    ]
     rng = np.random.default_rng(23)
     for element, dtype, bound in ((T.f32, np.float32, 0.51), (T.f64, np.float64, 1.0)):
         base = np.concatenate([np.repeat(values, len(values)), np.exp(rng.uniform(-20, 20, 20000))]).astype(dtype)
         exponent = np.concatenate([np.tile(values, len(values)), rng.uniform(-6, 6, 20000)]).astype(dtype)
         exact = np.power(base.astype(L if dtype is np.float64 else np.float64), exponent)
-        for options in (dict(lanes=8), dict(lanes=0)):
+        for options in ({"lanes": 8}, {"lanes": 0}):
             got = compiled("pow", element, element, **options)(base, exponent)
             check("pow", got, exact, bound, base, exponent)
             zero = exact == 0
@@ -166,12 +285,16 @@ def test_pow_special_cases() -> None:
 
 def domain(name: str, rng: np.random.Generator) -> np.ndarray:
     if name in ("acos", "asin", "atanh", "erfinv"):
-        inside = np.concatenate([rng.uniform(-1, 1, 300), 1 - np.exp(rng.uniform(-30, 0, 50)), [1.0, -1.0, 0.0, 1e-20, 1.5]])
+        inside = np.concatenate(
+            [rng.uniform(-1, 1, 300), 1 - np.exp(rng.uniform(-30, 0, 50)), [1.0, -1.0, 0.0, 1e-20, 1.5]]
+        )
         return np.concatenate([inside, -inside])
     if name in ("erfcinv", "normcdfinv"):
         top = 2 if name == "erfcinv" else 1
         return np.concatenate([rng.uniform(0, top, 300), np.exp(rng.uniform(-600, 0, 100)), [0.0, top, top / 2, -1.0]])
-    spread = np.concatenate([rng.uniform(-30, 30, 300), np.exp(rng.uniform(-30, 6, 200)), -np.exp(rng.uniform(-30, 6, 200))])
+    spread = np.concatenate(
+        [rng.uniform(-30, 30, 300), np.exp(rng.uniform(-30, 6, 200)), -np.exp(rng.uniform(-30, 6, 200))]
+    )
     return np.concatenate([spread, [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 1.5, 2.5, -0.5]])
 
 
@@ -194,23 +317,47 @@ def scaled_erfc(x: np.ndarray) -> np.ndarray:
 
 
 LIBRARY: dict[str, tuple[Callable[..., np.ndarray], float]] = {
-    "acos": (np.arccos, 2), "acosh": (np.arccosh, 2), "asin": (np.arcsin, 2), "asinh": (np.arcsinh, 3), "atan": (np.arctan, 2),
-    "atanh": (np.arctanh, 3), "cbrt": (np.cbrt, 4), "cosh": (np.cosh, 3), "sinh": (np.sinh, 3), "tan": (np.tan, 2),
-    "erfc": (by_math(math.erfc), 2), "lgamma": (lambda x: np.where(np.isinf(x), np.inf, special.gammaln(x)), 1e4),
+    "acos": (np.arccos, 2),
+    "acosh": (np.arccosh, 2),
+    "asin": (np.arcsin, 2),
+    "asinh": (np.arcsinh, 3),
+    "atan": (np.arctan, 2),
+    "atanh": (np.arctanh, 3),
+    "cbrt": (np.cbrt, 4),
+    "cosh": (np.cosh, 3),
+    "sinh": (np.sinh, 3),
+    "tan": (np.tan, 2),
+    "erfc": (by_math(math.erfc), 2),
+    "lgamma": (lambda x: np.where(np.isinf(x), np.inf, special.gammaln(x)), 1e4),
     "tgamma": (lambda x: np.where((x == np.floor(x)) & (x < 0), np.nan, special.gamma(x)), 1e3),
-    "j0": (special.j0, 1e6), "j1": (special.j1, 1e6),
-    "y0": (special.y0, 1e6), "y1": (special.y1, 1e6), "erfinv": (special.erfinv, 30), "erfcinv": (special.erfcinv, 200),
-    "normcdfinv": (special.ndtri, 400), "erfcx": (scaled_erfc, 40), "normcdf": (special.ndtr, 3000),
-    "cyl_bessel_i0": (lambda x: np.where(np.isinf(x), np.inf, special.i0(x)), 20), "cyl_bessel_i1": (lambda x: np.where(np.isinf(x), x, special.i1(x)), 20), "rcbrt": (lambda x: 1 / np.cbrt(x), 5),
-    "log1p": (np.log1p, 2), "log10": (np.log10, 2), "exp10": (lambda x: np.power(10.0, x), 3),
-    "rint": (np.rint, 0), "nearbyint": (np.rint, 0), "roundeven": (np.rint, 0), "trunc": (np.trunc, 0), "fabs": (np.abs, 0),
-    "floor": (np.floor, 0), "ceil": (np.ceil, 0),
+    "j0": (special.j0, 1e6),
+    "j1": (special.j1, 1e6),
+    "y0": (special.y0, 1e6),
+    "y1": (special.y1, 1e6),
+    "erfinv": (special.erfinv, 30),
+    "erfcinv": (special.erfcinv, 200),
+    "normcdfinv": (special.ndtri, 400),
+    "erfcx": (scaled_erfc, 40),
+    "normcdf": (special.ndtr, 3000),
+    "cyl_bessel_i0": (lambda x: np.where(np.isinf(x), np.inf, special.i0(x)), 20),
+    "cyl_bessel_i1": (lambda x: np.where(np.isinf(x), x, special.i1(x)), 20),
+    "rcbrt": (lambda x: 1 / np.cbrt(x), 5),
+    "log1p": (np.log1p, 2),
+    "log10": (np.log10, 2),
+    "exp10": (lambda x: np.power(10.0, x), 3),
+    "rint": (np.rint, 0),
+    "nearbyint": (np.rint, 0),
+    "roundeven": (np.rint, 0),
+    "trunc": (np.trunc, 0),
+    "fabs": (np.abs, 0),
+    "floor": (np.floor, 0),
+    "ceil": (np.ceil, 0),
     "round": (lambda x: np.copysign(np.floor(np.abs(x)) + (np.abs(x) - np.floor(np.abs(x)) >= 0.5), x), 0),
     "saturatef": (lambda x: np.where(np.isnan(x), 0, np.clip(x, 0, 1)), 0),
     "sinpi": (lambda x: np.where(np.isfinite(x), special.sindg(np.fmod(x, 2) * 180), np.nan), 1e6),
     "cospi": (lambda x: np.where(np.isfinite(x), special.cosdg(np.fmod(x, 2) * 180), np.nan), 1e6),
     "logb": (lambda x: np.where(x == 0, -np.inf, np.where(np.isfinite(x), np.frexp(x)[1] - 1.0, np.abs(x))), 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", list(LIBRARY))
@@ -233,12 +380,22 @@ def test_library_functions(name: str) -> None:
 
 
 BINARY: dict[str, Callable[..., np.ndarray]] = {
-    "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "fmin": np.fmin, "fmax": np.fmax,
-    "nextafter": np.nextafter, "fdim": lambda x, y: np.where(np.isnan(x) | np.isnan(y), np.nan, np.where(x > y, x - y, 0)),
-    "remainder": lambda x, y: np.array([by_math(lambda v, u=u: math.remainder(v, u))(np.array([v]))[0]
-                                        for v, u in zip(x.tolist(), y.tolist(), strict=True)]),
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "fmod": np.fmod,
+    "copysign": np.copysign,
+    "fmin": np.fmin,
+    "fmax": np.fmax,
+    "nextafter": np.nextafter,
+    "fdim": lambda x, y: np.where(np.isnan(x) | np.isnan(y), np.nan, np.where(x > y, x - y, 0)),
+    "remainder": lambda x, y: np.array(
+        [
+            by_math(lambda v, u=u: math.remainder(v, u))(np.array([v]))[0]
+            for v, u in zip(x.tolist(), y.tolist(), strict=True)
+        ]
+    ),
     "rhypot": lambda x, y: 1 / np.hypot(x, y),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", list(BINARY))
@@ -252,16 +409,26 @@ def test_binary_library_functions(name: str) -> None:
         # nextafter depends on the type; everything else is computed in the widest one
         exact = BINARY[name](a, b) if name == "nextafter" else BINARY[name](a.astype(np.float64), b.astype(np.float64))
         for lanes in (0, 8):
-            check(name, compiled(name, element, element, lanes=lanes)(a, b), exact, 2.0 if dtype is np.float64 else 0.51, a, b)
+            check(
+                name,
+                compiled(name, element, element, lanes=lanes)(a, b),
+                exact,
+                2.0 if dtype is np.float64 else 0.51,
+                a,
+                b,
+            )
 
 
 def test_predicates_and_integers() -> None:
     x = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -3.7, 2.5, 3.5], np.float32)
     table: dict[str, tuple[np.ndarray, T.ScalarType]] = {
-        "isnan": (np.isnan(x), T.i32), "isinf": (np.isinf(x), T.i32), "isfinite": (np.isfinite(x), T.i32),
-        "finitef": (np.isfinite(x), T.i32), "signbit": (np.signbit(x) & ~np.isnan(x), T.i32),
+        "isnan": (np.isnan(x), T.i32),
+        "isinf": (np.isinf(x), T.i32),
+        "isfinite": (np.isfinite(x), T.i32),
+        "finitef": (np.isfinite(x), T.i32),
+        "signbit": (np.signbit(x) & ~np.isnan(x), T.i32),
         "llrint": (np.where(np.isfinite(x), np.rint(x), 0), T.i64),
-    }  # fmt: skip
+    }
     for name, (expected, result) in table.items():
         for lanes in (0, 8):
             got = compiled(name, T.f32, result=result, lanes=lanes)(x)
@@ -276,7 +443,9 @@ def test_predicates_and_integers() -> None:
 def test_bit_functions() -> None:
     rng = np.random.default_rng(26)
     for element, dtype, bits in ((T.i32, np.int32, 32), (T.i64, np.int64, 64)):
-        x = np.concatenate([rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, 100, dtype), np.array([0, 1, -1], dtype)])
+        x = np.concatenate(
+            [rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, 100, dtype), np.array([0, 1, -1], dtype)]
+        )
         unsigned = [int(v) % (1 << bits) for v in x]
         table = {
             "popc": [v.bit_count() for v in unsigned],
@@ -286,7 +455,9 @@ def test_bit_functions() -> None:
         for name, expected in table.items():
             np.testing.assert_array_equal(compiled(name, element, result=T.i32)(x), expected, name)
         reversed_ = [int(f"{v:0{bits}b}"[::-1], 2) for v in unsigned]
-        np.testing.assert_array_equal(compiled("brev", element)(x).view(f"u{bits // 8}"), np.array(reversed_, f"u{bits // 8}"))
+        np.testing.assert_array_equal(
+            compiled("brev", element)(x).view(f"u{bits // 8}"), np.array(reversed_, f"u{bits // 8}")
+        )
     a, b = rng.integers(-(1 << 31), 1 << 31, (2, 200), dtype=np.int32)
     wide = a.astype(np.int64), b.astype(np.int64)
     np.testing.assert_array_equal(compiled("hadd", T.i32, T.i32)(a, b), (wide[0] + wide[1]) >> 1)
@@ -297,7 +468,9 @@ def test_bit_functions() -> None:
     pick = np.full(200, 0x7610, np.int32)
     both = a.view(np.uint32).astype(object) | (b.view(np.uint32).astype(object) << 32)
     expected = [(v & 0xFFFF) | (((v >> 48) & 0xFFFF) << 16) for v in both]
-    np.testing.assert_array_equal(compiled("byte_perm", T.i32, T.i32, T.i32)(a, b, pick).view(np.uint32), np.array(expected, np.uint32))
+    np.testing.assert_array_equal(
+        compiled("byte_perm", T.i32, T.i32, T.i32)(a, b, pick).view(np.uint32), np.array(expected, np.uint32)
+    )
 
 
 DIRECTED = {"d": -np.inf, "u": np.inf}
@@ -312,8 +485,15 @@ def test_directed_rounding_f32(name: str, mode: str) -> None:
     if name == "sqrt":
         args[0] = np.abs(args[0])
     wide = [a.astype(L) for a in args]
-    exact = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
-             "sqrt": np.sqrt, "rcp": lambda a: 1 / a, "fma": lambda a, b, c: a * b + c}[name](*wide)
+    exact = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+        "sqrt": np.sqrt,
+        "rcp": lambda a: 1 / a,
+        "fma": lambda a, b, c: a * b + c,
+    }[name](*wide)
     near = exact.astype(np.float32)
     toward = np.float32(0) if mode == "rz" else np.float32(DIRECTED.get(mode[1], 0))
     beyond = {"rd": near.astype(L) > exact, "ru": near.astype(L) < exact, "rz": np.abs(near.astype(L)) > np.abs(exact)}
@@ -329,7 +509,12 @@ def test_directed_conversions(mode: str) -> None:
     np.testing.assert_array_equal(compiled(f"double2int_{mode}", T.f64, result=T.i32)(x), whole(x).astype(np.int32))
     n = rng.integers(-(1 << 62), 1 << 62, 500)
     near = n.astype(L).astype(np.float32)
-    beyond = {"rd": near.astype(L) > n, "ru": near.astype(L) < n, "rz": np.abs(near.astype(L)) > np.abs(n.astype(L)), "rn": near != near}
+    beyond = {
+        "rd": near.astype(L) > n,
+        "ru": near.astype(L) < n,
+        "rz": np.abs(near.astype(L)) > np.abs(n.astype(L)),
+        "rn": near != near,
+    }
     toward = np.float32(0) if mode == "rz" else np.float32(DIRECTED.get(mode[1], 0))
     expected = np.where(beyond[mode], np.nextafter(near, toward), near)
     np.testing.assert_array_equal(compiled(f"ll2float_{mode}", T.i64, result=T.f32)(n), expected)
@@ -356,7 +541,9 @@ def test_every_form_compiles_in_every_shape() -> None:
 
 
 def test_vector_functions_call_no_library() -> None:
-    """The common functions run in vector registers: no call remains in f32 or f64 code (huge sin and cos arguments apart)."""
+    """The common functions run in vector registers: no call remains in f32 or f64 code (huge sin and cos arguments
+    apart).
+    """
     for name in ("exp", "exp2", "log", "log2", "erf", "tanh", "expm1", "sqrt", "rsqrt", "floor", "ceil"):
         for element in (T.f32, T.f64):
             asm = compiled(name, element, lanes=8).asm

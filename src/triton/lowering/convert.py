@@ -1,8 +1,8 @@
 """Casts between all number types, exactly as the op table's ``cast`` says, with nothing but generic LLVM operations.
 
-f16, bf16 and the 8-bit floats are converted by integer operations on their bits (f16 by instructions where the target has them).
-A narrowing conversion rounds once: sources wider than f32 first go to f32 by rounding to odd (the last bit is set when
-anything was lost), after which a second rounding to at most 22 bits is the same as rounding the original.
+f16, bf16 and the 8-bit floats are converted by integer operations on their bits (f16 by instructions where the target
+has them). A narrowing conversion rounds once: sources wider than f32 first go to f32 by rounding to odd (the last bit
+is set when anything was lost), after which a second rounding to at most 22 bits is the same as rounding the original.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .writer import Cell, FunctionWriter, scalar_type
 class SmallFloat:
     """A binary float of at most 16 bits: exponent and mantissa widths, bias, and what its top codes mean.
 
-    ``specials``: ``ieee`` (all-ones exponent is infinity and NaN), ``nan`` (only the all-ones code is NaN), ``fnuz`` (only the
-    code of minus zero is NaN), ``none``. ``saturate``: magnitudes too large become ``largest``.
+    ``specials``: ``ieee`` (all-ones exponent is infinity and NaN), ``nan`` (only the all-ones code is NaN), ``fnuz``
+    (only the code of minus zero is NaN), ``none``. ``saturate``: magnitudes too large become ``largest``.
     """
 
     exponent: int
@@ -88,8 +88,8 @@ def to_wide(w: FunctionWriter, cell: Cell) -> Cell:
 def _decode(code: Num, fmt: SmallFloat) -> Num:
     """The f32 that ``code`` (in the low bits of an i32) stands for.
 
-    Exponent and mantissa are moved into f32's fields and the product with a power of two corrects the bias; denormals come
-    right by the same product, because as f32 fields they are denormals scaled alike.
+    Exponent and mantissa are moved into f32's fields and the product with a power of two corrects the bias; denormals
+    come right by the same product, because as f32 fields they are denormals scaled alike.
     """
     magnitude = code & (fmt.sign - 1)
     shifted = magnitude << (23 - fmt.mantissa)
@@ -224,7 +224,9 @@ def _int_to_float(w: FunctionWriter, cell: Cell, source: ScalarType, to: ScalarT
 
 
 def _int_cut(x: Num, source: ScalarType, keep: int, odd: bool) -> Num:
-    """``x`` with all but the leading ``keep`` bits of its magnitude cleared; ``odd`` sets the last kept bit if any was lost."""
+    """``x`` with all but the leading ``keep`` bits of its magnitude cleared; ``odd`` sets the last kept bit if any
+    was lost.
+    """
     width = x.bits
     negative = x.lt(0) if source.is_signed else None
     magnitude = negative.select(-x, x) if negative is not None else x

@@ -1,7 +1,9 @@
-"""Arithmetic and conversions rounded down, up or toward zero, as GPU libraries name them (``add_rd``, ``float2int_ru``, ...).
+"""Arithmetic and conversions rounded down, up or toward zero, as GPU libraries name them (``add_rd``,
+``float2int_ru``, ...).
 
-The nearest result is computed first, then the exact error of it tells whether a neighbour is wanted. For f32 the error comes
-from double arithmetic and is exact; for f64 it comes from fused multiply-add and is exact unless it underflows.
+The nearest result is computed first, then the exact error of it tells whether a neighbour is wanted. For f32 the
+error comes from double arithmetic and is exact; for f64 it comes from fused multiply-add and is exact unless it
+underflows.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ _ROUND = {"d": "floor", "u": "ceil", "n": "rint", "z": "trunc"}
 
 
 def step(x: Num, error: Num, mode: str) -> Num:
-    """``x``, moved to its neighbour when the exact value x + ``error`` (any float type) lies on the side that ``mode`` asks for."""
+    """``x``, moved to its neighbour when the exact value x + ``error`` (any float type) lies on the side that
+    ``mode`` asks for.
+    """
     bits, positive, zero = x.to_bits(), x.gt(0.0), x.eq(0.0)
     least = (1 << (x.bits - 1)) | 1
     down = zero.select(bits.const(least), positive.select(bits - 1, bits + 1))
@@ -30,7 +34,9 @@ def step(x: Num, error: Num, mode: str) -> Num:
     elif mode == "u":
         moved = error.gt(0.0).select(up, bits)
     else:
-        moved = positive.select(error.lt(0.0).select(bits - 1, bits), (error.gt(0.0) & x.lt(0.0)).select(bits - 1, bits))
+        moved = positive.select(
+            error.lt(0.0).select(bits - 1, bits), (error.gt(0.0) & x.lt(0.0)).select(bits - 1, bits)
+        )
     return moved.bitcast(x.base)
 
 
@@ -96,7 +102,9 @@ def _to_float(w: FunctionWriter, cell: Cell, to: ScalarType, mode: str) -> Cell:
     # Where rounding toward zero was not exact, the value lies beyond it.
     away_bits = toward_zero.to_bits() + 1
     source = num(w, cell)
-    negative = source.lt(0) if cell.element.is_signed else source.lt(0.0) if cell.element.is_float else source.const(0).ne(0)
+    negative = (
+        source.lt(0) if cell.element.is_signed else source.lt(0.0) if cell.element.is_float else source.const(0).ne(0)
+    )
     inexact = num(w, _back_differs(w, cell, toward_zero.cell(to)))
     wanted = negative if mode == "d" else ~negative
     return (inexact & wanted).select(away_bits.bitcast(toward_zero.base), toward_zero).cell(to)
@@ -105,7 +113,11 @@ def _to_float(w: FunctionWriter, cell: Cell, to: ScalarType, mode: str) -> Cell:
 def _back_differs(w: FunctionWriter, cell: Cell, rounded: Cell) -> Cell:
     """i1: whether ``rounded`` (toward zero) is not ``cell`` exactly."""
     if cell.element.is_float:
-        return num(w, convert.cast(w, rounded, cell.element)).compare("one", num(w, cell)).cell(ScalarType("i1", "bool", 1))
+        return (
+            num(w, convert.cast(w, rounded, cell.element))
+            .compare("one", num(w, cell))
+            .cell(ScalarType("i1", "bool", 1))
+        )
     back = num(w, convert.cast(w, rounded, cell.element))
     return back.ne(num(w, cell)).cell(ScalarType("i1", "bool", 1))
 
@@ -125,9 +137,7 @@ def rule(name: str) -> Callable[[FunctionWriter, str, Sequence[Cell], ElementTyp
     return None
 
 
-def _convert(
-    w: FunctionWriter, cell: Cell, source: ScalarType, target: ScalarType, mode: str, to: ElementType
-) -> Cell:
+def _convert(w: FunctionWriter, cell: Cell, source: ScalarType, target: ScalarType, mode: str, to: ElementType) -> Cell:
     if cell.element.is_integer and cell.element.bits == source.bits:
         cell = Cell(cell.text, source, cell.lanes, cell.value)  # signedness is what the function's name says
     cell = convert.cast(w, cell, source)
@@ -135,7 +145,11 @@ def _convert(
         return convert.cast(w, _to_float(w, cell, target, mode), to)
     whole = num(w, cell).call(_ROUND[mode]).cell(source)
     result = convert.cast(w, whole, target)
-    return Cell(result.text, to, result.lanes) if to.bits == target.bits and not to.is_float else convert.cast(w, result, to)
+    return (
+        Cell(result.text, to, result.lanes)
+        if to.bits == target.bits and not to.is_float
+        else convert.cast(w, result, to)
+    )
 
 
 def _operate(w: FunctionWriter, name: str, mode: str, args: Sequence[Cell], to: ElementType) -> Cell:

@@ -1,7 +1,7 @@
 """Element-wise ops of the tile IR as LLVM instructions on cells: one rule for each op kind, looked up in ``RULES``.
 
-The arguments of a rule are all scalars or all vectors of one length. Floats narrower than f32 are computed in f32 and rounded once
-to their type after each op, unless the target has arithmetic on them.
+The arguments of a rule are all scalars or all vectors of one length. Floats narrower than f32 are computed in f32 and
+rounded once to their type after each op, unless the target has arithmetic on them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ FloatRule = Callable[..., Num]
 
 
 def emit_elementwise(w: FunctionWriter, op: Op, args: Sequence[Cell], lanes: int) -> list[Cell]:
-    """The results of ``op`` for ``args``, which have ``lanes`` lanes each (0: scalars); a select's condition may be scalar."""
+    """The results of ``op`` for ``args``, which have ``lanes`` lanes each (0: scalars); a select's condition may be
+    scalar.
+    """
     rule = RULES.get(op.kind)
     if rule is None:
         raise IRError(f"no element-wise lowering for {op.kind}")

@@ -38,14 +38,20 @@ def assembly_rule(w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell]
         raise IRError("inline assembly of more than one element at a time (pack > 1) has no lowering for this target")
     types = [scalar_type(element_of(r.type)) for r in op.results]
     result_type = types[0] if len(types) == 1 else "{ " + ", ".join(types) + " }"
-    text = "".join(c if 32 <= ord(c) < 127 and c not in '"\\' else f"\\{b:02X}" for c in str(op.attrs["text"]) for b in c.encode())
+    text = "".join(
+        c if 32 <= ord(c) < 127 and c not in '"\\' else f"\\{b:02X}" for c in str(op.attrs["text"]) for b in c.encode()
+    )
     flags = "" if op.attrs.get("pure", True) else "sideeffect "
     asm = f'asm {flags}"{text}", "{op.attrs["constraints"]}"'
     lanes = args[0].lanes if args else 0
 
     def one(scalars: Sequence[Cell]) -> list[Cell]:
         value = w.emit(f"call {result_type} {asm}({', '.join(s.typed for s in scalars)})")
-        names = [value] if len(types) == 1 else [w.emit(f"extractvalue {result_type} {value}, {i}") for i in range(len(types))]
+        names = (
+            [value]
+            if len(types) == 1
+            else [w.emit(f"extractvalue {result_type} {value}, {i}") for i in range(len(types))]
+        )
         return [Cell(n, element_of(r.type)) for n, r in zip(names, op.results, strict=True)]
 
     if not lanes:

@@ -58,9 +58,10 @@ def _safe_divisor(x: Num, y: Num, element: ScalarType) -> Num:
 
 
 def _float_quotient(x: Num, y: Num, element: ScalarType) -> Num:
-    """Exact: for integers of at most n bits the quotient is an integer or at least 2^-2n (relatively) away from the next one
-    above it, which the format (24 bits for n = 8, 53 for n <= 24 and, as 2^-33 relative distance suffices, n = 32) resolves."""
-    wide = "float" if element.bits == 8 else "double" if element.bits == 32 else "float"
+    """The quotient of a float division, cut toward zero. This is exact: below the next integer a true quotient of n-bit
+    integers stays away from it by a relative 2^-(n+1) or more, which 24 bits resolve for n = 16 and 53 for n = 32.
+    """
+    wide = "double" if element.bits == 32 else "float"
     opcode = "sitofp" if element.is_signed else "uitofp"
     ratio = x.convert(opcode, wide) / y.convert(opcode, wide)
     if element.bits == 32:

@@ -51,8 +51,8 @@ FORMS: dict[str, tuple[int, Callable[..., Num]]] = {
 def fused_multiply_add(w: FunctionWriter, a: Cell, b: Cell, c: Cell) -> Cell:
     """a * b + c rounded once to the operands' type.
 
-    Without an instruction for it, and for types narrower than f32, it is computed in f64: the product of two of those is
-    exact there, and the sum is rounded to odd, so that the final rounding is the only one.
+    Without an instruction for it, and for types narrower than f32, it is computed in f64: the product of two of those
+    is exact there, and the sum is rounded to odd, so that the final rounding is the only one.
     """
     element = a.element
     assert isinstance(element, ScalarType)

@@ -1,7 +1,7 @@
 """Rarer mathematical functions: C's with a vector form for f32, and those of GPU libraries that C lacks.
 
-Except where said otherwise they compute in double from correctly rounded pieces, so that f32 results are within 1 ulp; the double
-versions are within a few ulp.
+Except where said otherwise they compute in double from correctly rounded pieces, so that f32 results are within 1
+ulp; the double versions are within a few ulp.
 """
 
 from __future__ import annotations
@@ -191,8 +191,14 @@ _TABLE: dict[str, tuple[int, Callable[..., Num]]] = {
     "pow": (2, _for_float(_power, "pow")),
     "log1p": (1, _for_float(_log1p, "log1p")),
     "log10": (1, _for_float(lambda x: _log(x) * 0.4342944819032518, "log10")),
-    "exp10": (1, lambda x: _in_double(lambda v: FUNCTIONS["exp2"](v * 3.321928094887362))(x)
-              if x.base == "float" else per_lane("pow", [x.const(10.0), x], "double")),
+    "exp10": (
+        1,
+        lambda x: (
+            _in_double(lambda v: FUNCTIONS["exp2"](v * 3.321928094887362))(x)
+            if x.base == "float"
+            else per_lane("pow", [x.const(10.0), x], "double")
+        ),
+    ),
     "fmod": (2, fmod),
     "erfinv": (1, _in_double(_erfinv)),
     "erfcinv": (1, _in_double(_erfcinv)),
@@ -221,8 +227,27 @@ FORMS["saturatef"] = FORMS["saturate"]
 #: C functions called for each lane in double precision: name -> number of arguments.
 DOUBLE_CALLS = {
     **dict.fromkeys(
-        ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "erfc", "j0", "j1", "lgamma", "logb", "sinh",
-         "tan", "tgamma", "y0", "y1"), 1,
+        (
+            "acos",
+            "acosh",
+            "asin",
+            "asinh",
+            "atan",
+            "atanh",
+            "cbrt",
+            "cosh",
+            "erfc",
+            "j0",
+            "j1",
+            "lgamma",
+            "logb",
+            "sinh",
+            "tan",
+            "tgamma",
+            "y0",
+            "y1",
+        ),
+        1,
     ),
     **dict.fromkeys(("atan2", "fdim", "hypot", "remainder"), 2),
 }

@@ -1,7 +1,8 @@
 """``Num``: LLVM values with Python operators, in which conversions and mathematical functions are written.
 
-A ``Num`` knows its LLVM scalar type (``i32``, ``float``, ...) but no signedness; where it matters the method says so. Plain
-Python numbers become constants of the other operand's type. Everything works for scalars (lanes 0) and vectors alike.
+A ``Num`` knows its LLVM scalar type (``i32``, ``float``, ...) but no signedness; where it matters the method says so.
+Plain Python numbers become constants of the other operand's type. Everything works for scalars (lanes 0) and vectors
+alike.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class Num:
         return other.text if isinstance(other, Num) else literal(other, self.base, self.lanes)
 
     def binary(self, opcode: str, other: Num | int | float) -> Num:
-        return Num(self.w, self.w.emit(f"{opcode} {self.type} {self.text}, {self.operand(other)}"), self.base, self.lanes)
+        return Num(
+            self.w, self.w.emit(f"{opcode} {self.type} {self.text}, {self.operand(other)}"), self.base, self.lanes
+        )
 
     # Arithmetic; / is for floats, >> is logical
 

@@ -1,10 +1,10 @@
 """exp, exp2, expm1, log, log2, sin, cos, tanh and erf of float and double values, written in plain arithmetic.
 
-Within 1 ulp (f32) and 2 ulp (f64) over the whole range; denormals, infinities, NaN and signed zeros come out as C has them. Method:
-reduction to a small interval with constants split so that the leading products are exact, then a polynomial
-(``coefficients.py``). Rounding to an integer is done by adding 1.5 * 2^(mantissa bits), whose low bits are then that integer.
-Every function works on scalars and on vectors and never branches on data, except sin and cos, whose huge arguments are left to
-the C library.
+Within 1 ulp (f32) and 2 ulp (f64) over the whole range; denormals, infinities, NaN and signed zeros come out as C has
+them. Method: reduction to a small interval with constants split so that the leading products are exact, then a
+polynomial (``coefficients.py``). Rounding to an integer is done by adding 1.5 * 2^(mantissa bits), whose low bits are
+then that integer. Every function works on scalars and on vectors and never branches on data, except sin and cos,
+whose huge arguments are left to the C library.
 """
 
 from __future__ import annotations
@@ -49,12 +49,36 @@ class _Format:
 
 _FORMATS = {
     "float": _Format(
-        "i32", 23, 127, 0x3F3504F3, c.EXP_F32, c.EXP2_F32, c.SIN_F32, c.COS_F32, c.ERF_F32, c.TANH_F32, c.LN2_F32,
-        (-104.0, 89.0), -18.0, 10.0,
+        "i32",
+        23,
+        127,
+        0x3F3504F3,
+        c.EXP_F32,
+        c.EXP2_F32,
+        c.SIN_F32,
+        c.COS_F32,
+        c.ERF_F32,
+        c.TANH_F32,
+        c.LN2_F32,
+        (-104.0, 89.0),
+        -18.0,
+        10.0,
     ),
     "double": _Format(
-        "i64", 52, 1023, 0x3FE6A09E667F3BCC, c.EXP_F64, c.EXP2_F64, c.SIN_F64, c.COS_F64, c.ERF_F64, c.TANH_F64, c.LN2_F64,
-        (-746.0, 710.0), -38.0, 20.0,
+        "i64",
+        52,
+        1023,
+        0x3FE6A09E667F3BCC,
+        c.EXP_F64,
+        c.EXP2_F64,
+        c.SIN_F64,
+        c.COS_F64,
+        c.ERF_F64,
+        c.TANH_F64,
+        c.LN2_F64,
+        (-746.0, 710.0),
+        -38.0,
+        20.0,
     ),
 }
 
@@ -76,7 +100,9 @@ def _nearest(x: Num, factor: float) -> tuple[Num, Num]:
 
 
 def _scale(p: Num, n: Num) -> Num:
-    """p * 2^n for p near 1, also where the result is a denormal or overflows. Two steps, of which only the last can round."""
+    """p * 2^n for p near 1, also where the result is a denormal or overflows. Two steps, of which only the last can
+    round.
+    """
     f = _FORMATS[p.base]
     half = ((n + 4 * f.bias) >> 1) - 2 * f.bias  # an arithmetic shift, which 64-bit lanes lack on many machines
     return p * _power_of_two(half, p.base) * _power_of_two(n - half, p.base)
@@ -261,7 +287,11 @@ def _slow_helper(module: ModuleWriter, name: str, x: Num) -> str:
 
     def build(module: ModuleWriter) -> FunctionWriter:
         w = FunctionWriter(
-            module, symbol, x.type, [f"{x.type} %x", f"{x.type} %near"], linkage="internal",
+            module,
+            symbol,
+            x.type,
+            [f"{x.type} %x", f"{x.type} %near"],
+            linkage="internal",
             attributes=module.attributes("cold noinline nounwind willreturn memory(none)"),
         )
         result = per_lane_in_double(name, Num(w, "%x", x.base, x.lanes))
@@ -308,7 +338,9 @@ def per_lane_in_double(symbol: str, *args: Num) -> Num:
 
 
 def outlined(name: str, compute: Callable[..., Num], count: int = 1) -> Callable[..., Num]:
-    """``compute`` as a call of a helper function of the module, to be inlined by LLVM: its text is written once for each type."""
+    """``compute`` as a call of a helper function of the module, to be inlined by LLVM: its text is written once for
+    each type.
+    """
 
     def call(*args: Num) -> Num:
         x = args[0]
@@ -331,7 +363,14 @@ def outlined(name: str, compute: Callable[..., Num], count: int = 1) -> Callable
 FUNCTIONS: dict[str, Callable[[Num], Num]] = {
     name: outlined(name, compute)
     for name, compute in (
-        ("exp", exp), ("exp2", exp2), ("expm1", expm1), ("log", log), ("log2", log2), ("tanh", tanh), ("erf", erf),
-        ("sin", _trig("sin", 0)), ("cos", _trig("cos", 1)),
+        ("exp", exp),
+        ("exp2", exp2),
+        ("expm1", expm1),
+        ("log", log),
+        ("log2", log2),
+        ("tanh", tanh),
+        ("erf", erf),
+        ("sin", _trig("sin", 0)),
+        ("cos", _trig("cos", 1)),
     )
 }

@@ -1,8 +1,8 @@
 """Writers of textual LLVM IR: a module, a function being filled, and the operands (``Cell``) that pass between rules.
 
 The text is valid for LLVM 20 to 23: opaque pointers, no constant expressions, only intrinsics that all of them know.
-Everything that must exist once in a module (declarations, helper functions, constants, attribute groups, metadata) is asked
-for by name or content and written once.
+Everything that must exist once in a module (declarations, helper functions, constants, attribute groups, metadata) is
+asked for by name or content and written once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Features:
 class Cell:
     """One LLVM operand: a scalar (``lanes`` 0) or a vector of ``lanes`` elements.
 
-    ``text`` is what stands in an instruction after the type. ``value`` is the number it holds, in every lane, if that is known.
+    ``text`` is what stands in an instruction after the type. ``value`` is the number it holds, in every lane, if that
+    is known.
     """
 
     text: str
@@ -126,7 +127,7 @@ class ModuleWriter:
     def __init__(
         self, features: Features | None = None, c_function: Callable[[str, str], str] = lambda name, base: name
     ) -> None:
-        """``c_function(name, base)`` gives the symbol of the C function ``name`` whose result is of LLVM type ``base``."""
+        """``c_function(name, base)``: the symbol of the C function ``name`` with a result of LLVM type ``base``."""
         self.features = features if features is not None else Features()
         self.c_function = c_function
         self._declarations: dict[str, str] = {}
@@ -146,7 +147,7 @@ class ModuleWriter:
         return f"@{_quoted(name)}"
 
     def intrinsic(self, name: str, base: str, lanes: int, params: Sequence[str] | None = None, count: int = 1) -> str:
-        """Declares ``llvm.<name>.<type>`` and returns its ``@`` name. Without ``params`` it takes ``count`` of its result type."""
+        """Declares ``llvm.<name>.<type>``. Without ``params`` it takes ``count`` arguments of its result type."""
         type = vector(base, lanes)
         return self.declare(f"llvm.{name}.{suffix(base, lanes)}", type, [type] * count if params is None else params)
 
@@ -179,7 +180,7 @@ class ModuleWriter:
         return name
 
     def helper(self, name: str, build: Callable[[ModuleWriter], FunctionWriter | str]) -> str:
-        """``@name``, whose definition ``build`` supplies the first time it is asked for. Helpers may ask for helpers."""
+        """``@name``, which ``build`` defines the first time it is asked for. Helpers may ask for helpers."""
         if name not in self._helpers:
             self._helpers[name] = None  # cuts recursion; the order of insertion is the order in the text
             self._helpers[name] = build(self)
@@ -202,7 +203,7 @@ class ModuleWriter:
         return self._attributes.setdefault(text, f"#{len(self._attributes)}")
 
     def metadata(self, body: str) -> str:
-        """The metadata node ``!N = !{body}`` (write the braces: ``!{i32 1}`` or ``distinct !{...}``); equal bodies share one."""
+        """The metadata node with this body, braces included: ``!{i32 1}``. Equal bodies share one."""
         return self._metadata.setdefault(body, f"!{len(self._metadata)}")
 
     def named_metadata(self, name: str, nodes: Sequence[str]) -> None:
@@ -229,7 +230,8 @@ class ModuleWriter:
 def _quoted(name: str) -> str:
     if name and name.replace("_", "a").replace(".", "a").replace("$", "a").isalnum() and name.isascii():
         return name
-    return '"' + "".join(c if c.isprintable() and c.isascii() and c not in '"\\' else f"\\{ord(c):02X}" for c in name) + '"'
+    plain = (c if c.isprintable() and c.isascii() and c not in '"\\' else f"\\{ord(c):02X}" for c in name)
+    return '"' + "".join(plain) + '"'
 
 
 class Point:
@@ -358,8 +360,8 @@ class FunctionWriter:
     ) -> list[str]:
         """Counts an i64 from ``low`` while it is less than ``high`` (signed), upward by ``step``.
 
-        ``carried`` are (type, initial operand); ``body(counter, operands)`` returns their next values. The results are the
-        values after the last trip. ``at_least_once`` says that low < high, which saves a branch.
+        ``carried`` are (type, initial operand); ``body(counter, operands)`` returns their next values. The results
+        are the values after the last trip. ``at_least_once`` says that low < high, which saves a branch.
         """
         before = self.block
         head, done = self.new_label(hint), self.new_label(hint + ".end")
