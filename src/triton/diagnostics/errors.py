@@ -45,7 +45,9 @@ class Frame:
         return f"{where}\n    {shown}\n    {' ' * indent}{'^' * width}"
 
 
-def frame_of(src: str | None, node: Any, file: str = "", first_line: int = 1, indent: int = 0, function: str = "") -> Frame:
+def frame_of(
+    src: str | None, node: Any, file: str = "", first_line: int = 1, indent: int = 0, function: str = ""
+) -> Frame:
     """The place of ``node``, whose line numbers count from 1 in ``src``; ``src`` begins at ``first_line`` of ``file`` and was
     dedented by ``indent`` columns."""
     line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)

@@ -10,10 +10,10 @@ import ast
 import builtins
 from typing import Any
 
-from triton.ir import Block, Value, is_pure
+from triton.ir import Block, is_pure
 
 from .generator import MISSING, Generator, expression, statement, wrap
-from .statements import Continuation, Outcome, run, run_rest
+from .statements import Continuation, Outcome, name_value, run, run_rest
 from .values import base_value, constexpr, describe, tensor, tuple, type_of, unwrap
 
 MAX_COPIES = 256
@@ -30,7 +30,9 @@ def run_function(g: Generator, tree: ast.FunctionDef) -> Any:
 def visit_return(g: Generator, node: ast.Return, rest: Continuation) -> Outcome:
     for loop in g.scope.loops:
         if not loop.static:
-            raise g.unsupported(node, "return inside a loop is not supported; leave the loop with break and return after it")
+            raise g.unsupported(
+                node, "return inside a loop is not supported; leave the loop with break and return after it"
+            )
         if loop.branches:
             raise g.unsupported(node, "return inside a static_range under a run-time condition is not supported")
     value = constexpr(None) if node.value is None else wrap(g.visit(node.value))
@@ -63,7 +65,9 @@ def run_time_condition(g: Generator, value: Any, node: Any, construct: str) -> t
     g.at(node)
     if value.type.is_block():
         if value.type.numel != 1:
-            raise TypeError(f"{construct}: the condition must be a scalar, got {describe(value)}; use tl.where to choose by element")
+            raise TypeError(
+                f"{construct}: the condition must be a scalar, got {describe(value)}; use tl.where to choose by element"
+            )
         value = g.scalar_of(value)
     if value.dtype.is_ptr():
         raise TypeError(f"{construct}: the condition must be a number, got {describe(value)}")
@@ -125,7 +129,9 @@ def _plain_if(g: Generator, node: ast.If, condition: tensor) -> None:
         blocks.append(block)
     g.scope.env = before
     g.at(node)
-    names = [n for n in envs[0] if envs[0][n] is not before.get(n, MISSING) or envs[1].get(n, MISSING) is not envs[0][n]]
+    names = [
+        n for n in envs[0] if envs[0][n] is not before.get(n, MISSING) or envs[1].get(n, MISSING) is not envs[0][n]
+    ]
     names += [n for n in envs[1] if n not in envs[0]]
     kept, first, second = [], [], []
     for name in names:
@@ -134,7 +140,9 @@ def _plain_if(g: Generator, node: ast.If, condition: tensor) -> None:
             before[name] = a
         elif a is MISSING or b is MISSING:
             before.pop(name, None)
-            g.scope.lost[name] = f"only one branch of the if at line {g.scope.first_line + node.lineno - 1} gives it a value"
+            g.scope.lost[name] = (
+                f"only one branch of the if at line {g.scope.first_line + node.lineno - 1} gives it a value"
+            )
         else:
             kept.append(name)
             first.append(a)
@@ -142,8 +150,8 @@ def _plain_if(g: Generator, node: ast.If, condition: tensor) -> None:
     merged = emit_if(g, condition, blocks, first, second, kept)
     for name, value in zip(kept, merged, strict=True):
         before[name] = value
-        if type(value) is tensor and not value.handle.name:
-            value.handle.name = name
+        if type(value) is tensor:
+            name_value(value.handle, name)
 
 
 def _leaving_if(g: Generator, node: ast.If, condition: tensor, rest: Continuation) -> Outcome:
@@ -198,19 +206,18 @@ def _merge(g: Generator, name: str, a: Any, b: Any, blocks: list[Block], leaves:
         return a
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a.values) == len(b.values):
         members = [
-            _merge(g, f"{name}[{i}]", x, y, blocks, leaves) for i, (x, y) in enumerate(zip(a.values, b.values, strict=True))
+            _merge(g, f"{name}[{i}]", x, y, blocks, leaves)
+            for i, (x, y) in enumerate(zip(a.values, b.values, strict=True))
         ]
         return a.like(members)
     a, b = _as_tensors(g, a, b, blocks)
-    if isinstance(a, base_value) and isinstance(b, base_value) and not isinstance(a, constexpr) and type(a) is type(b):
-        if type_of(a) == type_of(b):
-            a.flatten(leaves[0])
-            b.flatten(leaves[1])
-            if len(leaves[0]) == len(leaves[1]):
-                return a
-    raise TypeError(
-        f"{name}: the branches of the if give different types: {describe(a)} and {describe(b)}"
-    )
+    alike = isinstance(a, base_value) and not isinstance(a, constexpr) and type(a) is type(b)
+    if alike and type_of(a) == type_of(b):
+        a.flatten(leaves[0])
+        b.flatten(leaves[1])
+        if len(leaves[0]) == len(leaves[1]):
+            return a
+    raise TypeError(f"{name}: the branches of the if give different types: {describe(a)} and {describe(b)}")
 
 
 def _identical(a: Any, leaves: tuple_of_lists) -> Any:
@@ -242,7 +249,9 @@ def _as_tensors(g: Generator, a: Any, b: Any, blocks: list[Block]) -> builtins.t
             with g.inside(block):
                 if isinstance(other, tensor) and not other.type.is_block() and not other.dtype.is_ptr():
                     fits = not isinstance(pair[i].value, float) or other.dtype.is_floating()
-                    pair[i] = g.semantic.literal(pair[i].value, other.type, "if") if fits else g.semantic.to_tensor(pair[i])
+                    pair[i] = (
+                        g.semantic.literal(pair[i].value, other.type, "if") if fits else g.semantic.to_tensor(pair[i])
+                    )
                 else:
                     pair[i] = g.semantic.to_tensor(pair[i])
     return pair[0], pair[1]
@@ -269,12 +278,14 @@ def visit_ifexp(g: Generator, node: ast.IfExp) -> Any:
     a, b = values
     if isinstance(a, (tensor, constexpr)) and isinstance(b, (tensor, constexpr)):
         a, b = _alike(g, a, b, blocks)
-    if isinstance(a, tensor) and isinstance(b, tensor) and a.type == b.type:
-        if all(len(block.ops) <= _CHEAP and all(is_pure(op) and not op.regions for op in block.ops) for block in blocks):
-            for block in blocks:
-                g.builder.block.ops.extend(block.ops)
-            handle = g.semantic.op("select", [condition.handle, a.handle, b.handle], a.type.ir)
-            return tensor(handle, a.type)
+    cheap = all(
+        len(block.ops) <= _CHEAP and all(is_pure(op) and not op.regions for op in block.ops) for block in blocks
+    )
+    if cheap and isinstance(a, tensor) and isinstance(b, tensor) and a.type == b.type:
+        for block in blocks:
+            g.builder.block.ops.extend(block.ops)
+        handle = g.semantic.op("select", [condition.handle, a.handle, b.handle], a.type.ir)
+        return tensor(handle, a.type)
     return emit_if(g, condition, blocks, [a], [b], ["conditional expression"])[0]
 
 
@@ -297,4 +308,3 @@ def _alike(g: Generator, a: Any, b: Any, blocks: list[Block]) -> builtins.tuple[
 
 Generator.run_function = run_function  # type: ignore[attr-defined]
 Generator.static_truth = static_truth  # type: ignore[attr-defined]
-

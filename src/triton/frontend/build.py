@@ -16,7 +16,7 @@ from triton.ir.capabilities import Capabilities
 # Imported for the handlers that they register with the generator.
 from . import branches, calls, expressions, loops, statements  # noqa: F401
 from .descriptors import tensor_descriptor
-from .dtypes import block_type, int32, int64, str_to_ty
+from .dtypes import block_type, int64, str_to_ty
 from .generator import Generator, Scope, wrap
 from .semantic import StaticAssertionFailed
 from .source import JITCallable
@@ -44,7 +44,7 @@ def build_module(
     ``signature`` gives each parameter a type: ``"*fp32"``, ``"i32"``, ``"u1"``, ``"constexpr"``, ``"tensordesc<fp16[64, 32]>"``, or a
     tuple of these; ``constexprs`` maps parameter paths, ``(2,)`` or ``(3, 0)`` for tuple members, to values; ``attrs`` maps
     paths to promises such as ``("tt.divisibility", 16)``. Each run-time leaf becomes one argument of the kernel, in order; a
-    descriptor becomes its base, its sizes (i32) and its strides (i64).
+    descriptor becomes its base, its sizes and its strides (i64).
     Raises CompilationError for everything that is wrong with the kernel.
     """
     return _with_deep_stack(lambda: _build(fn, signature, constexprs, attrs, options, capabilities))
@@ -92,7 +92,11 @@ def _on_thread(work: Callable[[], Module]) -> Module:
 
 
 def _build(
-    fn: JITCallable, signature: Mapping[str, Any], constexprs: Mapping[Path, Any], attrs: Mapping[Path, Any], options: Any,
+    fn: JITCallable,
+    signature: Mapping[str, Any],
+    constexprs: Mapping[Path, Any],
+    attrs: Mapping[Path, Any],
+    options: Any,
     capabilities: Capabilities,
 ) -> Module:
     module = Module({"num_warps": getattr(options, "num_warps", 4), "num_stages": getattr(options, "num_stages", 3)})
@@ -101,9 +105,7 @@ def _build(
     env = {}
     for index, name in enumerate(fn.arg_names):
         env[name] = arguments.value((index,), name, signature.get(name, "constexpr"))
-    function = Function(
-        _kernel_name(fn), arguments.types, (), arguments.names, {"kernel": True}
-    )
+    function = Function(_kernel_name(fn), arguments.types, (), arguments.names, {"kernel": True})
     function.arg_attrs = arguments.attrs
     for placeholder, value in zip(arguments.placeholders, function.args, strict=True):
         placeholder.handle = value
@@ -114,8 +116,7 @@ def _build(
     tree = fn.parse()
     generator.at(tree)
     function.loc = generator.builder.loc
-    with_descriptors = [v for v in arguments.descriptors]
-    for descriptor in with_descriptors:
+    for descriptor in arguments.descriptors:
         descriptor.make(generator.semantic)
     try:
         result = generator.run_function(tree)  # type: ignore[attr-defined]
@@ -176,7 +177,7 @@ class _Arguments:
     def leaf(self, name: str, type: Any, promises: Sequence[tuple[str, int]] = ()) -> tensor:
         self.types.append(type.ir)
         self.names.append(name)
-        self.attrs.append({"divisible": int(v) for k, v in promises if k == "tt.divisibility"})
+        self.attrs.append({"divisible": int(v)} if (v := dict(promises).get("tt.divisibility")) else {})
         made = tensor(None, type)  # type: ignore[arg-type]
         self.placeholders.append(made)
         return made
@@ -185,7 +186,7 @@ class _Arguments:
         element, shape = _parse_descriptor(type)
         rank = len(shape)
         base = self.leaf(f"{name}_base", str_to_ty("*" + element), [("tt.divisibility", 16)])
-        sizes = [self.leaf(f"{name}_size{i}", int32) for i in range(rank)]
+        sizes = [self.leaf(f"{name}_size{i}", int64) for i in range(rank)]
         strides = [self.leaf(f"{name}_stride{i}", int64) for i in range(rank)]
         block = block_type(str_to_ty(element), shape)
         made = tensor_descriptor(None, language_tuple(sizes), language_tuple(strides), block)

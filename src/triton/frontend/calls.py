@@ -57,7 +57,9 @@ def call(g: Generator, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return call_class(g, fn, args, kwargs)
     inner = getattr(fn, "fn", None)
     if isinstance(inner, JITCallable) or (inner is not None and isinstance(getattr(inner, "fn", None), JITCallable)):
-        raise TypeError(f"{inner.__name__}: an autotuned kernel cannot be called from another kernel; call the function inside")
+        raise TypeError(
+            f"{inner.__name__}: an autotuned kernel cannot be called from another kernel; call the function inside"
+        )
     return call_python(g, fn, args, kwargs)
 
 
@@ -67,7 +69,9 @@ def call_python(g: Generator, fn: Any, args: list[Any], kwargs: dict[str, Any]) 
     if not callable(fn):
         raise TypeError(f"{describe(fn)} is not callable")
     owner = getattr(fn, "__self__", None)
-    pure = getattr(fn, "__module__", None) == "math" or isinstance(owner, (str, bytes, int, float, builtins.tuple, list, base_type))
+    pure = getattr(fn, "__module__", None) == "math" or isinstance(
+        owner, (str, bytes, int, float, builtins.tuple, list, base_type)
+    )
     if isinstance(owner, base_value) or getattr(fn, "__module__", "").startswith("triton."):
         return wrap(fn(*args, **kwargs))
     if pure:
@@ -77,8 +81,10 @@ def call_python(g: Generator, fn: Any, args: list[Any], kwargs: dict[str, Any]) 
                 raise TypeError(f"{name}: works on compile-time values only, got {describe(value)}")
         return wrap(fn(*plain, **{k: unwrap(v) for k, v in kwargs.items()}))
     if isinstance(fn, FunctionType):
-        raise TypeError(f"{name} is a plain Python function: decorate it with @triton.jit, or with @triton.constexpr_function to "
-                        "run it at compile time")
+        raise TypeError(
+            f"{name} is a plain Python function: decorate it with @triton.jit, or with @triton.constexpr_function to "
+            "run it at compile time"
+        )
     raise TypeError(f"{name} cannot be called in a kernel")
 
 
@@ -155,7 +161,9 @@ def constexpr_argument(function: str, parameter: str, value: Any) -> Any:
     """The argument of a parameter annotated constexpr."""
     if isinstance(value, tuple):
         if any(isinstance(v, tensor) for v in value.values):
-            raise TypeError(f"{function}: {parameter}: expected a compile-time value (tl.constexpr), got {describe(value)}")
+            raise TypeError(
+                f"{function}: {parameter}: expected a compile-time value (tl.constexpr), got {describe(value)}"
+            )
         return value
     if isinstance(value, tensor):
         raise TypeError(f"{function}: {parameter}: expected a compile-time value (tl.constexpr), got {describe(value)}")

@@ -31,7 +31,7 @@ class tensor_descriptor_base_type(base_type):
         return hash(str(self))
 
     def __neq__(self, other: object) -> bool:
-        return not self == other
+        return self != other
 
     def mangle(self) -> str:
         return f"TD{self.block_type.mangle()}"
@@ -208,8 +208,10 @@ def _rows(descriptor: Any, rows: Any, column: Any, what: str, s: TritonSemantic)
     if not isinstance(rows, tensor) or len(rows.type.shape) != 1 or not rows.dtype.is_int():
         raise TypeError(f"{what}: x_offsets: expected a tensor of integers of rank 1, got {describe(rows)}")
     count = rows.type.shape[0]
-    x = tensor(s.op("expand_dims", [rows.handle], ir.TensorType((count, 1), rows.dtype.ir), {"axis": 1}),
-               get_block_type(rows.dtype, (count, 1)))
+    x = tensor(
+        s.op("expand_dims", [rows.handle], ir.TensorType((count, 1), rows.dtype.ir), {"axis": 1}),
+        get_block_type(rows.dtype, (count, 1)),
+    )
     x = s.cast(x, dt.int64)
     lane = get_block_type(dt.int32, (shape[1],))
     steps = tensor(s.op("arange", [], lane.ir, {"start": 0, "end": shape[1]}), lane)

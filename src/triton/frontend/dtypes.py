@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from triton.ir import types as ir
 
@@ -29,26 +29,47 @@ class base_type:
 
 
 _IR_OF_NAME = {
-    "int1": ir.i1, "int8": ir.i8, "int16": ir.i16, "int32": ir.i32, "int64": ir.i64,
-    "uint8": ir.u8, "uint16": ir.u16, "uint32": ir.u32, "uint64": ir.u64,
-    "fp8e4nv": ir.f8e4m3, "fp8e5": ir.f8e5m2, "fp8e4b15": ir.f8e4b15, "fp8e4b8": ir.f8e4b8, "fp8e5b16": ir.f8e5b16,
-    "fp16": ir.f16, "bf16": ir.bf16, "fp32": ir.f32, "fp64": ir.f64,
+    "int1": ir.i1,
+    "int8": ir.i8,
+    "int16": ir.i16,
+    "int32": ir.i32,
+    "int64": ir.i64,
+    "uint8": ir.u8,
+    "uint16": ir.u16,
+    "uint32": ir.u32,
+    "uint64": ir.u64,
+    "fp8e4nv": ir.f8e4m3,
+    "fp8e5": ir.f8e5m2,
+    "fp8e4b15": ir.f8e4b15,
+    "fp8e4b8": ir.f8e4b8,
+    "fp8e5b16": ir.f8e5b16,
+    "fp16": ir.f16,
+    "bf16": ir.bf16,
+    "fp32": ir.f32,
+    "fp64": ir.f64,
 }
 # name -> (mantissa bits, storage bits, exponent bias)
 _FLOATS = {
-    "fp8e4b15": (3, 8, 15), "fp8e4nv": (3, 8, 7), "fp8e4b8": (3, 8, 8), "fp8e5": (2, 8, 15), "fp8e5b16": (2, 8, 16),
-    "fp16": (10, 16, 15), "bf16": (7, 16, 127), "fp32": (23, 32, 127), "fp64": (52, 64, 1023),
+    "fp8e4b15": (3, 8, 15),
+    "fp8e4nv": (3, 8, 7),
+    "fp8e4b8": (3, 8, 8),
+    "fp8e5": (2, 8, 15),
+    "fp8e5b16": (2, 8, 16),
+    "fp16": (10, 16, 15),
+    "bf16": (7, 16, 127),
+    "fp32": (23, 32, 127),
+    "fp64": (52, 64, 1023),
 }
 
 
 class dtype(base_type):
     """A number type by name, for example ``dtype("fp16")``; use the instances ``tl.float16``, ``tl.int32``, ..."""
 
-    SINT_TYPES = ["int8", "int16", "int32", "int64"]
-    UINT_TYPES = ["int1", "uint8", "uint16", "uint32", "uint64"]
-    FP_TYPES = ["fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64"]
-    STANDARD_FP_TYPES = ["fp16", "bf16", "fp32", "fp64"]
-    OTHER_TYPES = ["void"]
+    SINT_TYPES: ClassVar = ["int8", "int16", "int32", "int64"]
+    UINT_TYPES: ClassVar = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    FP_TYPES: ClassVar = ["fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64"]
+    STANDARD_FP_TYPES: ClassVar = ["fp16", "bf16", "fp32", "fp64"]
+    OTHER_TYPES: ClassVar = ["void"]
 
     class SIGNEDNESS(Enum):
         SIGNED = 0
@@ -313,7 +334,14 @@ class block_type(dtype):
 
     def __getattr__(self, name: str) -> Any:
         # What a tile shares with its elements: widths, signedness.
-        if name in ("primitive_bitwidth", "itemsize", "int_signedness", "int_bitwidth", "fp_mantissa_width", "exponent_bias"):
+        if name in (
+            "primitive_bitwidth",
+            "itemsize",
+            "int_signedness",
+            "int_bitwidth",
+            "fp_mantissa_width",
+            "exponent_bias",
+        ):
             return getattr(self.element_ty, name)
         raise AttributeError(name)
 
@@ -469,10 +497,27 @@ pi32_t = pointer_type(int32)
 
 # Names in kernel signatures ("*fp32", "i32", "u1", ...).
 SIGNATURE_NAMES: dict[str, dtype] = {
-    "i1": int1, "u1": int1, "i8": int8, "i16": int16, "i32": int32, "i64": int64,
-    "u8": uint8, "u16": uint16, "u32": uint32, "u64": uint64,
-    "fp8e4nv": float8e4nv, "fp8e5": float8e5, "fp8e4b15": float8e4b15, "fp8e4b8": float8e4b8, "fp8e5b16": float8e5b16,
-    "fp16": float16, "bf16": bfloat16, "fp32": float32, "fp64": float64, "B": int1, "void": void,
+    "i1": int1,
+    "u1": int1,
+    "i8": int8,
+    "i16": int16,
+    "i32": int32,
+    "i64": int64,
+    "u8": uint8,
+    "u16": uint16,
+    "u32": uint32,
+    "u64": uint64,
+    "fp8e4nv": float8e4nv,
+    "fp8e5": float8e5,
+    "fp8e4b15": float8e4b15,
+    "fp8e4b8": float8e4b8,
+    "fp8e5b16": float8e5b16,
+    "fp16": float16,
+    "bf16": bfloat16,
+    "fp32": float32,
+    "fp64": float64,
+    "B": int1,
+    "void": void,
 }
 
 
@@ -491,8 +536,17 @@ def str_to_ty(name: str, c: Any = None) -> Any:
 def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
     """The integer type of this width and signedness."""
     bitwidth, signed = getattr(bitwidth, "value", bitwidth), getattr(signed, "value", signed)
-    table = {(1, False): int1, (8, True): int8, (8, False): uint8, (16, True): int16, (16, False): uint16,
-             (32, True): int32, (32, False): uint32, (64, True): int64, (64, False): uint64}
+    table = {
+        (1, False): int1,
+        (8, True): int8,
+        (8, False): uint8,
+        (16, True): int16,
+        (16, False): uint16,
+        (32, True): int32,
+        (32, False): uint32,
+        (64, True): int64,
+        (64, False): uint64,
+    }
     if (bitwidth, signed) not in table:
         raise ValueError(f"get_int_dtype: no integer of {bitwidth} bits with signed={signed}")
     return table[(bitwidth, signed)]

@@ -54,7 +54,11 @@ def _global(g: Generator, name: str) -> Any:
         return value
     if isinstance(value, builtins.tuple) and hasattr(value, "_fields"):
         return wrap(value)
-    if _annotated_constexpr(fn, name) or os.environ.get("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", "0") in ("1", "true", "on"):
+    if _annotated_constexpr(fn, name) or os.environ.get("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", "0") in (
+        "1",
+        "true",
+        "on",
+    ):
         return constexpr(value)
     raise NameError(
         f"global variable {name} is not a compile-time constant: kernels may use globals only if they are tl.constexpr, "
@@ -130,25 +134,67 @@ def visit_named(g: Generator, node: ast.NamedExpr) -> Any:
 # Operators ----------------------------------------------------------------------------------------------------------
 
 _FOLD: dict[type, Any] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
 }
 _SYMBOL: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.MatMult: "@",
 }
 _EMIT: dict[type, Any] = {
-    ast.Add: lambda s, a, b: s.add(a, b), ast.Sub: lambda s, a, b: s.sub(a, b), ast.Mult: lambda s, a, b: s.mul(a, b),
-    ast.Div: lambda s, a, b: s.truediv(a, b), ast.FloorDiv: lambda s, a, b: s.floordiv(a, b),
-    ast.Mod: lambda s, a, b: s.mod(a, b), ast.LShift: lambda s, a, b: s.shift("shl", a, b, "<<"),
-    ast.RShift: lambda s, a, b: s.shift("shr", a, b, ">>"), ast.BitAnd: lambda s, a, b: s.bitwise("and", a, b, "&"),
-    ast.BitOr: lambda s, a, b: s.bitwise("or", a, b, "|"), ast.BitXor: lambda s, a, b: s.bitwise("xor", a, b, "^"),
+    ast.Add: lambda s, a, b: s.add(a, b),
+    ast.Sub: lambda s, a, b: s.sub(a, b),
+    ast.Mult: lambda s, a, b: s.mul(a, b),
+    ast.Div: lambda s, a, b: s.truediv(a, b),
+    ast.FloorDiv: lambda s, a, b: s.floordiv(a, b),
+    ast.Mod: lambda s, a, b: s.mod(a, b),
+    ast.LShift: lambda s, a, b: s.shift("shl", a, b, "<<"),
+    ast.RShift: lambda s, a, b: s.shift("shr", a, b, ">>"),
+    ast.BitAnd: lambda s, a, b: s.bitwise("and", a, b, "&"),
+    ast.BitOr: lambda s, a, b: s.bitwise("or", a, b, "|"),
+    ast.BitXor: lambda s, a, b: s.bitwise("xor", a, b, "^"),
 }
 _DUNDER: dict[type, str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.Pow: "pow", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
-    ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.MatMult: "matmul",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
 }
 
 
@@ -238,8 +284,12 @@ def visit_boolop(g: Generator, node: ast.BoolOp) -> Any:
 
 
 _COMPARE: dict[type, tuple[str, str, Any]] = {  # type: ignore[type-arg]
-    ast.Eq: ("eq", "==", operator.eq), ast.NotEq: ("ne", "!=", operator.ne), ast.Lt: ("lt", "<", operator.lt),
-    ast.LtE: ("le", "<=", operator.le), ast.Gt: ("gt", ">", operator.gt), ast.GtE: ("ge", ">=", operator.ge),
+    ast.Eq: ("eq", "==", operator.eq),
+    ast.NotEq: ("ne", "!=", operator.ne),
+    ast.Lt: ("lt", "<", operator.lt),
+    ast.LtE: ("le", "<=", operator.le),
+    ast.Gt: ("gt", ">", operator.gt),
+    ast.GtE: ("ge", ">=", operator.ge),
 }
 
 

@@ -31,10 +31,24 @@ MISSING: Any = object()
 class Scope:
     """One activation of a jitted function: its variables, and where it was called from."""
 
-    __slots__ = ("fn", "env", "parent", "call_node", "caller", "file", "first_line", "indent", "locations", "loops", "lost",
-                 "globals")
+    __slots__ = (
+        "call_node",
+        "caller",
+        "env",
+        "file",
+        "first_line",
+        "fn",
+        "globals",
+        "indent",
+        "locations",
+        "loops",
+        "lost",
+        "parent",
+    )
 
-    def __init__(self, fn: JITCallable, parent: Scope | None, call_node: ast.AST | None, caller: Location | None) -> None:
+    def __init__(
+        self, fn: JITCallable, parent: Scope | None, call_node: ast.AST | None, caller: Location | None
+    ) -> None:
         self.fn = fn
         self.env: dict[str, Any] = {}
         self.parent = parent
@@ -182,11 +196,30 @@ def wrap(value: Any) -> Any:
 _SCALARS = frozenset({bool, int, float, str, type(None)})
 
 _NAMES: dict[str, str] = {
-    "Await": "await", "Yield": "yield", "YieldFrom": "yield from", "Lambda": "a lambda", "Dict": "a dict", "Set": "a set",
-    "DictComp": "a dict comprehension", "SetComp": "a set comprehension", "Starred": "a starred expression here",
-    "ClassDef": "a class", "AsyncFunctionDef": "an async function", "Try": "try", "TryStar": "try", "Raise": "raise",
-    "Import": "import", "ImportFrom": "import", "Global": "global", "Nonlocal": "nonlocal", "AsyncFor": "async for",
-    "AsyncWith": "async with", "With": "with", "Match": "match", "Delete": "del", "TypeAlias": "type",
+    "Await": "await",
+    "Yield": "yield",
+    "YieldFrom": "yield from",
+    "Lambda": "a lambda",
+    "Dict": "a dict",
+    "Set": "a set",
+    "DictComp": "a dict comprehension",
+    "SetComp": "a set comprehension",
+    "Starred": "a starred expression here",
+    "ClassDef": "a class",
+    "AsyncFunctionDef": "an async function",
+    "Try": "try",
+    "TryStar": "try",
+    "Raise": "raise",
+    "Import": "import",
+    "ImportFrom": "import",
+    "Global": "global",
+    "Nonlocal": "nonlocal",
+    "AsyncFor": "async for",
+    "AsyncWith": "async with",
+    "With": "with",
+    "Match": "match",
+    "Delete": "del",
+    "TypeAlias": "type",
 }
 
 

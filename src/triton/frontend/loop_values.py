@@ -8,7 +8,7 @@ from typing import Any
 from .values import base_value, constexpr
 
 
-class range(base_value):  # noqa: A001 - the language's name for it
+class range(base_value):
     """Counts ``arg1`` times, or from ``arg1`` to ``arg2`` (not included) by ``step``, at run time; for use in a ``for``.
 
     ``num_stages``: software pipelining depth of the loop's loads. ``loop_unroll_factor``: iterations unrolled together.
@@ -17,8 +17,16 @@ class range(base_value):  # noqa: A001 - the language's name for it
     """
 
     def __init__(
-        self, arg1: Any, arg2: Any = None, step: Any = None, num_stages: Any = None, loop_unroll_factor: Any = None,
-        disallow_acc_multi_buffer: Any = False, flatten: Any = False, warp_specialize: Any = False, disable_licm: Any = False,
+        self,
+        arg1: Any,
+        arg2: Any = None,
+        step: Any = None,
+        num_stages: Any = None,
+        loop_unroll_factor: Any = None,
+        disallow_acc_multi_buffer: Any = False,
+        flatten: Any = False,
+        warp_specialize: Any = False,
+        disable_licm: Any = False,
     ) -> None:
         one_sided = arg2 is None or (isinstance(arg2, constexpr) and arg2.value is None)
         self.start = constexpr(0) if one_sided else arg1

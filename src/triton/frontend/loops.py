@@ -14,12 +14,12 @@ from triton.ir import Block, Value
 
 from . import dtypes as dt
 from .branches import run_time_condition, static_truth
+from .expressions import iterate
 from .generator import MISSING, Generator, statement, wrap
 from .loop_values import condition as language_condition
 from .loop_values import range as language_range
 from .loop_values import static_range
-from .expressions import iterate
-from .statements import Continuation, Outcome, run, run_time
+from .statements import Continuation, Outcome, name_value, run, run_time
 from .values import base_value, constexpr, describe, tensor, tuple, type_of, unwrap
 
 MAX_STATIC_TRIPS = 100_000
@@ -62,7 +62,9 @@ class StaticLoop:
         self.left = ""
 
     def finish(self, g: Generator, broken: bool) -> Outcome:
-        raise g.unsupported(g.node, "break, continue or return under a run-time condition is not supported in a static_range loop")
+        raise g.unsupported(
+            g.node, "break, continue or return under a run-time condition is not supported in a static_range loop"
+        )
 
 
 # Which variables a body assigns ---------------------------------------------------------------------------------------
@@ -141,9 +143,9 @@ def _check_carried(g: Generator, name: str, before: Any, after: Any, leaves: lis
     after = run_time(g, after)
     if type(before) is tensor and type(after) is tensor and before.type != after.type:
         known = g.semantic.known(after)
-        if known is not None and not after.type.is_block() and not before.type.is_block() and not before.dtype.is_ptr():
-            if not isinstance(known, float) or before.dtype.is_floating():
-                after = g.semantic.literal(known, before.type, name)
+        scalars = not after.type.is_block() and not before.type.is_block() and not before.dtype.is_ptr()
+        if known is not None and scalars and (not isinstance(known, float) or before.dtype.is_floating()):
+            after = g.semantic.literal(known, before.type, name)
     same = isinstance(before, base_value) and isinstance(after, base_value) and type(before) is type(after)
     if same and type_of(before) == type_of(after):
         after.flatten(leaves)
@@ -166,8 +168,8 @@ def _leave(g: Generator, loop: RunTimeLoop, before: dict[str, Any], results: lis
     _bind(g, loop, results)
     for name in loop.names:
         value = before.get(name)
-        if type(value) is tensor and not value.handle.name:
-            value.handle.name = name
+        if type(value) is tensor:
+            name_value(value.handle, name)
 
 
 # For ----------------------------------------------------------------------------------------------------------------
@@ -190,7 +192,7 @@ def visit_for(g: Generator, node: ast.For, rest: Continuation) -> Outcome | None
         if len(trips) > MAX_STATIC_TRIPS:
             raise ValueError(f"static_range: {len(trips)} trips are too many to emit one by one")
         return _static_for(g, node, trips, rest)
-    if isinstance(iterable, (constexpr, tuple, list)) or isinstance(iterable, builtins.tuple):
+    if isinstance(iterable, (constexpr, tuple, list, builtins.tuple)):
         return _static_for(g, node, iterate(g, iterable, node.iter), rest)
     raise TypeError(f"for: expected range, tl.range, tl.static_range or a tuple, got {describe(iterable)}")
 
@@ -315,7 +317,9 @@ def _breaking_for(g: Generator, node: ast.For, loop: RunTimeLoop, bounds: list[t
     _leave(g, loop, before, results[1:], node)
 
 
-def _emit_while(g: Generator, operands: list[Value], types: list[Any], test: Any, body: Any, attrs: dict[str, Any]) -> list[Value]:
+def _emit_while(
+    g: Generator, operands: list[Value], types: list[Any], test: Any, body: Any, attrs: dict[str, Any]
+) -> list[Value]:
     outer = g.scope.env
     first, second = Block(types), Block(types)
     for block in (first, second):
@@ -395,5 +399,3 @@ def _leave_trip(g: Generator, node: Any, word: str) -> Outcome:
         raise g.unsupported(node, f"{word} under a run-time condition is not supported in a static_range loop")
     loop.left = word
     return Outcome([])
-
-

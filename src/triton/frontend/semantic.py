@@ -35,7 +35,7 @@ class TritonSemantic:
     ``generator`` calls jitted functions (combine functions of reductions); ``options`` and ``capabilities`` are read only.
     """
 
-    __slots__ = ("builder", "options", "capabilities", "generator", "_constants")
+    __slots__ = ("_constants", "builder", "capabilities", "generator", "options")
 
     def __init__(self, builder: Builder, options: Any, capabilities: Any, generator: Any = None) -> None:
         self.builder = builder
@@ -79,8 +79,12 @@ class TritonSemantic:
         if isinstance(value, bool):
             return dt.int1
         if isinstance(value, int):
-            for low, high, found in ((-(2**31), 2**31, dt.int32), (2**31, 2**32, dt.uint32),
-                                     (-(2**63), 2**63, dt.int64), (2**63, 2**64, dt.uint64)):
+            for low, high, found in (
+                (-(2**31), 2**31, dt.int32),
+                (2**31, 2**32, dt.uint32),
+                (-(2**63), 2**63, dt.int64),
+                (2**63, 2**64, dt.uint64),
+            ):
                 if low <= value < high:
                     return found
             raise ValueError(f"{what}: {value} does not fit in 64 bits")
@@ -115,7 +119,9 @@ class TritonSemantic:
     def check_fits(self, value: int, element: dt.dtype, what: str) -> None:
         low, high = element.get_int_min_value(), element.get_int_max_value()
         if not low <= value <= high:
-            raise ValueError(f"{what}: {int(value)} does not fit {element} ({low} to {high}); cast the other operand to a wider type")
+            raise ValueError(
+                f"{what}: {int(value)} does not fit {element} ({low} to {high}); cast the other operand to a wider type"
+            )
 
     # Promotion ------------------------------------------------------------------------------------------------------
 
@@ -294,8 +300,19 @@ class TritonSemantic:
 
     # Arithmetic -----------------------------------------------------------------------------------------------------
 
-    def binary(self, kind: str, a: Any, b: Any, what: str, *, pred: str | None = None, division: bool = False,
-               pointers: bool = False, only: str = "", attrs: dict[str, Any] | None = None) -> tensor:
+    def binary(
+        self,
+        kind: str,
+        a: Any,
+        b: Any,
+        what: str,
+        *,
+        pred: str | None = None,
+        division: bool = False,
+        pointers: bool = False,
+        only: str = "",
+        attrs: dict[str, Any] | None = None,
+    ) -> tensor:
         """An elementwise op of two operands after promotion and broadcasting. ``only``: ``int`` or ``float`` operands."""
         x, y = self.pair(a, b, what, division, pointers)
         element = x.type.scalar
@@ -477,7 +494,11 @@ def _fold_cast(value: Any, element: dt.dtype) -> Any:
     # Small whole numbers are exact in every float type but the 8-bit ones; the rest needs the rules of rounding.
     if isinstance(value, float) and math.isinf(value) and not element.is_fp8():
         return value
-    exact = abs(value) <= 256 and value == int(value) if not (isinstance(value, float) and not math.isfinite(value)) else False
+    exact = (
+        abs(value) <= 256 and value == int(value)
+        if not (isinstance(value, float) and not math.isfinite(value))
+        else False
+    )
     return float(value) if exact and not element.is_fp8() else None
 
 

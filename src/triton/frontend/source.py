@@ -78,9 +78,20 @@ class KernelParam:
 
 
 _TYPE_NAMES = {
-    "bool": "u1", "int1": "u1", "uint1": "u1", "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32",
-    "float64": "fp64", "double": "fp64", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b15": "fp8e4b15",
-    "float8e4b8": "fp8e4b8", "float8e5b16": "fp8e5b16",
+    "bool": "u1",
+    "int1": "u1",
+    "uint1": "u1",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "double": "fp64",
+    "float8e4nv": "fp8e4nv",
+    "float8e5": "fp8e5",
+    "float8e4b15": "fp8e4b15",
+    "float8e4b8": "fp8e4b8",
+    "float8e5b16": "fp8e5b16",
     **{f"{sign}int{bits}": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 _SIGNATURE_TYPES = frozenset(_TYPE_NAMES.values())
@@ -278,7 +289,7 @@ class DependenciesFinder(ast.NodeVisitor):
         if isinstance(owner, ModuleType) and owner.__name__.startswith("triton."):
             return None  # the package's own version stands for it
         value = getattr(owner, node.attr, None)
-        if isinstance(value, (JITCallable, ModuleType, type)) or isinstance(value, constexpr):
+        if isinstance(value, (JITCallable, ModuleType, type, constexpr)):
             scope = owner.__dict__ if isinstance(owner, ModuleType) else {}
             self.record(f"{getattr(owner, '__name__', '')}.{node.attr}", value, scope, node.attr)
         return value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from triton.ir import Op, Value
+
 from .expressions import binary, iterate
 from .generator import STATEMENTS, Generator, _syntax_name, statement, wrap
 from .values import base_value, constexpr, describe, tensor, tuple, unwrap
@@ -57,8 +59,8 @@ def assign(g: Generator, target: Any, value: Any) -> None:
     kind = type(target)
     if kind is ast.Name:
         g.scope.env[target.id] = value = run_time(g, value)
-        if type(value) is tensor and not value.handle.name:
-            value.handle.name = target.id
+        if type(value) is tensor:
+            name_value(value.handle, target.id)
     elif kind is ast.Tuple or kind is ast.List:
         _unpack(g, target, value)
     elif kind is ast.Attribute:
@@ -68,9 +70,18 @@ def assign(g: Generator, target: Any, value: Any) -> None:
             raise TypeError(f"cannot set attribute {target.attr!r} of {describe(owner)}")
         setattr(owner, target.attr, value)
     elif kind is ast.Subscript:
-        raise g.unsupported(target, "assigning to part of a tensor is not supported; use tl.where, or tl.store for memory")
+        raise g.unsupported(
+            target, "assigning to part of a tensor is not supported; use tl.where, or tl.store for memory"
+        )
     else:
         raise g.unsupported(target, f"cannot assign to {_syntax_name(target)}")
+
+
+def name_value(handle: Value, name: str) -> None:
+    """Names an IR value after the variable that holds it first; constants are shared and stay nameless."""
+    op = handle.owner
+    if not handle.name and isinstance(op, Op) and op.kind != "constant":
+        handle.name = name
 
 
 def _unpack(g: Generator, target: Any, value: Any) -> None:
@@ -137,7 +148,9 @@ def visit_augassign(g: Generator, node: ast.AugAssign, rest: Continuation) -> No
     elif type(node.target) is ast.Attribute:
         old = g.visit(node.target)
     else:
-        raise g.unsupported(node.target, "assigning to part of a tensor is not supported; use tl.where, or tl.store for memory")
+        raise g.unsupported(
+            node.target, "assigning to part of a tensor is not supported; use tl.where, or tl.store for memory"
+        )
     value = g.visit(node.value)
     g.at(node)
     assign(g, node.target, binary(g, type(node.op), old, value))
@@ -173,7 +186,9 @@ def visit_assert(g: Generator, node: ast.Assert, rest: Continuation) -> None:
 
 @statement(ast.FunctionDef)
 def visit_functiondef(g: Generator, node: ast.FunctionDef, rest: Continuation) -> None:
-    raise g.unsupported(node, f"{node.name}: a function cannot be defined inside a jitted function; define it at module level")
+    raise g.unsupported(
+        node, f"{node.name}: a function cannot be defined inside a jitted function; define it at module level"
+    )
 
 
 Generator.assign = assign  # type: ignore[attr-defined]

@@ -211,7 +211,7 @@ class tensor(base_value):
 type_tuple = __builtins__["tuple"] if isinstance(__builtins__, dict) else __builtins__.tuple
 
 
-class tuple(base_value):  # noqa: A001 - the language's name for it
+class tuple(base_value):
     """Several values in one; members may be of any kind. A named tuple keeps its field names."""
 
     def __init__(self, args: Any, type: Any = None) -> None:
@@ -298,7 +298,7 @@ class tuple(base_value):  # noqa: A001 - the language's name for it
 python_slice = __builtins__["slice"] if isinstance(__builtins__, dict) else __builtins__.slice
 
 
-class slice(base_value):  # noqa: A001 - the language's name for it
+class slice(base_value):
     """start:stop:step of compile-time values, in a subscript."""
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
@@ -342,6 +342,19 @@ def describe(value: Any) -> str:
 
 
 __all__ = [
-    "CONSTEXPR_0", "TRITON_BUILTIN", "base_value", "block_type", "builtin", "constexpr", "describe", "get_block_type",
-    "is_builtin", "pointer_type", "slice", "tensor", "tuple", "type_of", "unwrap",
+    "CONSTEXPR_0",
+    "TRITON_BUILTIN",
+    "base_value",
+    "block_type",
+    "builtin",
+    "constexpr",
+    "describe",
+    "get_block_type",
+    "is_builtin",
+    "pointer_type",
+    "slice",
+    "tensor",
+    "tuple",
+    "type_of",
+    "unwrap",
 ]

@@ -1,8 +1,10 @@
 """The language of kernels: ``import triton.language as tl``."""
 
+# ruff: noqa: F401 - the imports are the module
+
 from __future__ import annotations
 
-from . import core, extra, math, random, standard, target_info
+from . import core, extra, math, methods, python_names, random, standard, target_info
 from . import semantic as semantic
 from .core import (
     TRITON_MAX_TENSOR_NUMEL,
@@ -163,6 +165,5 @@ from .standard import (
     zeros,
     zeros_like,
 )
-from . import methods, python_names  # noqa: E402  (they need every name above)
 
 __all__ = [n for n in dir() if not n.startswith("_") and n not in ("annotations", "methods", "python_names")]

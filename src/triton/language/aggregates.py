@@ -104,7 +104,11 @@ def _aggregate(cls: Any) -> Any:
 
 def _plain(cls: Any) -> set[str]:
     """Methods that the class defines itself."""
-    return {n for n, v in cls.__dict__.items() if callable(v) or isinstance(v, (staticmethod, classmethod, ConstexprFunction))}
+    return {
+        n
+        for n, v in cls.__dict__.items()
+        if callable(v) or isinstance(v, (staticmethod, classmethod, ConstexprFunction))
+    }
 
 
 def aggregate_replace(instance: Any, **changes: Any) -> Any:

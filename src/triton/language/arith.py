@@ -69,7 +69,9 @@ def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: T
 
 
 @builtin
-def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def clamp(
+    x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = None
+) -> tensor:  # type: ignore[assignment]
     """x limited to min..max. A NaN in x gives ``min``, or NaN when ``propagate_nan`` is ALL. Floating point only."""
     s = _semantic
     x = s.to_tensor(unwrap(x), "clamp: x")
@@ -86,7 +88,9 @@ def where(condition: Any, x: Any, y: Any, _semantic: TritonSemantic = None) -> t
 
 
 @builtin
-def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def cast(
+    input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: TritonSemantic = None
+) -> tensor:  # type: ignore[assignment]
     """``input`` converted to ``dtype``.
 
     To a narrower float: to nearest even ("rtne", the default) or toward zero ("rtz") as ``fp_downcast_rounding`` says. Float to
@@ -104,13 +108,19 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
         if rounding not in ("rtne", "rtz"):
             raise ValueError(f"cast: fp_downcast_rounding: expected 'rtne' or 'rtz', got {rounding!r}")
         source = value.dtype
-        if not (source.is_floating() and element.is_floating() and element.primitive_bitwidth < source.primitive_bitwidth):
-            raise ValueError(f"cast: fp_downcast_rounding: needs a conversion to a narrower float, not {source} to {element}")
+        if not (
+            source.is_floating() and element.is_floating() and element.primitive_bitwidth < source.primitive_bitwidth
+        ):
+            raise ValueError(
+                f"cast: fp_downcast_rounding: needs a conversion to a narrower float, not {source} to {element}"
+            )
     return s.cast(value, element, rounding)
 
 
 @builtin
-def to(self: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def to(
+    self: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: TritonSemantic = None
+) -> tensor:  # type: ignore[assignment]
     """``tl.cast(self, dtype, ...)``."""
     return cast.raw(self, dtype, fp_downcast_rounding, bitcast, _semantic=_semantic)  # type: ignore[no-any-return]
 
@@ -157,14 +167,23 @@ def _operator(name: str, emit: Any, reflected: bool = False) -> Any:
 
 
 _EMIT: dict[str, Any] = {
-    "add": lambda s, a, b: s.add(a, b), "sub": lambda s, a, b: s.sub(a, b), "mul": lambda s, a, b: s.mul(a, b),
-    "truediv": lambda s, a, b: s.truediv(a, b), "floordiv": lambda s, a, b: s.floordiv(a, b),
-    "mod": lambda s, a, b: s.mod(a, b), "and": lambda s, a, b: s.bitwise("and", a, b, "&"),
-    "or": lambda s, a, b: s.bitwise("or", a, b, "|"), "xor": lambda s, a, b: s.bitwise("xor", a, b, "^"),
-    "lshift": lambda s, a, b: s.shift("shl", a, b, "<<"), "rshift": lambda s, a, b: s.shift("shr", a, b, ">>"),
-    "lt": lambda s, a, b: s.compare("lt", a, b, "<"), "le": lambda s, a, b: s.compare("le", a, b, "<="),
-    "gt": lambda s, a, b: s.compare("gt", a, b, ">"), "ge": lambda s, a, b: s.compare("ge", a, b, ">="),
-    "eq": lambda s, a, b: s.compare("eq", a, b, "=="), "ne": lambda s, a, b: s.compare("ne", a, b, "!="),
+    "add": lambda s, a, b: s.add(a, b),
+    "sub": lambda s, a, b: s.sub(a, b),
+    "mul": lambda s, a, b: s.mul(a, b),
+    "truediv": lambda s, a, b: s.truediv(a, b),
+    "floordiv": lambda s, a, b: s.floordiv(a, b),
+    "mod": lambda s, a, b: s.mod(a, b),
+    "and": lambda s, a, b: s.bitwise("and", a, b, "&"),
+    "or": lambda s, a, b: s.bitwise("or", a, b, "|"),
+    "xor": lambda s, a, b: s.bitwise("xor", a, b, "^"),
+    "lshift": lambda s, a, b: s.shift("shl", a, b, "<<"),
+    "rshift": lambda s, a, b: s.shift("shr", a, b, ">>"),
+    "lt": lambda s, a, b: s.compare("lt", a, b, "<"),
+    "le": lambda s, a, b: s.compare("le", a, b, "<="),
+    "gt": lambda s, a, b: s.compare("gt", a, b, ">"),
+    "ge": lambda s, a, b: s.compare("ge", a, b, ">="),
+    "eq": lambda s, a, b: s.compare("eq", a, b, "=="),
+    "ne": lambda s, a, b: s.compare("ne", a, b, "!="),
 }
 
 
@@ -173,9 +192,9 @@ def install_operators() -> None:
     for name, emit in _EMIT.items():
         setattr(tensor, f"__{name}__", _operator(f"__{name}__", emit))
         setattr(tensor, f"__r{name}__", _operator(f"__r{name}__", emit, True))
-    setattr(tensor, "__neg__", builtin(_neg))
-    setattr(tensor, "__invert__", builtin(_invert))
-    setattr(tensor, "__not__", builtin(_not))
+    tensor.__neg__ = builtin(_neg)
+    tensor.__invert__ = builtin(_invert)
+    tensor.__not__ = builtin(_not)
     tensor.logical_and = builtin(_logical_and)  # type: ignore[attr-defined]
     tensor.logical_or = builtin(_logical_or)  # type: ignore[attr-defined]
     tensor.__hash__ = object.__hash__  # type: ignore[method-assign,assignment]

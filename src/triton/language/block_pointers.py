@@ -53,8 +53,9 @@ class block_pointer_type(base_type):
 class block_pointer(base_value):
     """Base, sizes, strides and offsets of a box; sizes, strides and offsets are 64-bit scalars."""
 
-    def __init__(self, base: tensor, shape: list[tensor], strides: list[tensor], offsets: list[tensor], block: Any,
-                 order: Any) -> None:
+    def __init__(
+        self, base: tensor, shape: list[tensor], strides: list[tensor], offsets: list[tensor], block: Any, order: Any
+    ) -> None:
         self.base, self.shape, self.strides, self.offsets = base, shape, strides, offsets
         self.block, self.order = block, order
         self.type: Any = block_pointer_type(block)
@@ -69,7 +70,9 @@ class block_pointer(base_value):
 
     def rebuild(self, leaves: Iterator[Value]) -> block_pointer:
         base = self.base.rebuild(leaves)
-        shape, strides, offsets = ([v.rebuild(leaves) for v in part] for part in (self.shape, self.strides, self.offsets))
+        shape, strides, offsets = (
+            [v.rebuild(leaves) for v in part] for part in (self.shape, self.strides, self.offsets)
+        )
         return block_pointer(base, shape, strides, offsets, self.block, self.order)
 
     @builtin
@@ -77,7 +80,9 @@ class block_pointer(base_value):
         """This block pointer moved by ``offsets`` elements along each axis."""
         return _advance(self, offsets, _semantic)
 
-    def access(self, boundary_check: Any, padding_option: Any, what: str, s: TritonSemantic) -> builtins.tuple[Any, Any, Any]:
+    def access(
+        self, boundary_check: Any, padding_option: Any, what: str, s: TritonSemantic
+    ) -> builtins.tuple[Any, Any, Any]:
         """Pointers of the box's elements, the mask of the checked axes (or None) and the padding (or None)."""
         sizes = self.block.shape
         rank = len(sizes)
@@ -86,14 +91,18 @@ class block_pointer(base_value):
         if padding not in ("", "zero", "nan"):
             raise ValueError(f"{what}: padding_option: expected 'zero' or 'nan', got {padding!r}")
         if padding == "nan" and not self.block.element_ty.is_floating():
-            raise ValueError(f"{what}: padding_option: 'nan' needs floating-point elements, got {self.block.element_ty}")
+            raise ValueError(
+                f"{what}: padding_option: 'nan' needs floating-point elements, got {self.block.element_ty}"
+            )
         total = mask = None
         for axis in range(rank):
             index = s.add(_along(axis, sizes, s), self.offsets[axis], what)
             term = s.mul(index, self.strides[axis], what)
             total = term if total is None else s.add(total, term, what)
             if axis in checked:
-                inside = s.bitwise("and", s.compare("ge", index, 0, what), s.compare("lt", index, self.shape[axis], what), what)
+                inside = s.bitwise(
+                    "and", s.compare("ge", index, 0, what), s.compare("lt", index, self.shape[axis], what), what
+                )
                 mask = inside if mask is None else s.bitwise("and", mask, inside, what)
         pointers = s.to_shape(s.offset(self.base, total, what), sizes)
         if mask is None:
@@ -144,7 +153,13 @@ def _scalars(values: Any, name: str, what: str, s: TritonSemantic) -> list[tenso
 
 @builtin
 def make_block_ptr(
-    base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any, _semantic: TritonSemantic = None  # type: ignore[assignment]
+    base: Any,
+    shape: Any,
+    strides: Any,
+    offsets: Any,
+    block_shape: Any,
+    order: Any,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> block_pointer:
     """A pointer to the box of ``block_shape`` at ``offsets`` in a tensor of ``shape`` and ``strides`` (in elements) at ``base``.
 

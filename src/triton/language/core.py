@@ -1,11 +1,19 @@
 """The language's types, values and operations under one name; see the modules that define them."""
 
+# ruff: noqa: F401 - the imports are the module
+
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
-from triton.frontend.dtypes import *  # noqa: F403
+from triton.frontend.descriptors import (
+    tensor_descriptor,
+    tensor_descriptor_base,
+    tensor_descriptor_base_type,
+    tensor_descriptor_type,
+)
 from triton.frontend.dtypes import (
     TRITON_MAX_TENSOR_NUMEL,
     base_type,
@@ -41,14 +49,9 @@ from triton.frontend.dtypes import (
     validate_block_shape,
     void,
 )
-from triton.frontend.descriptors import (
-    tensor_descriptor,
-    tensor_descriptor_base,
-    tensor_descriptor_base_type,
-    tensor_descriptor_type,
-)
 from triton.frontend.loop_values import condition, range, static_range
 from triton.frontend.semantic import TritonSemantic, promote_bfloat16
+from triton.frontend.source import JITCallable
 from triton.frontend.values import (
     CONSTEXPR_0,
     TRITON_BUILTIN,
@@ -161,11 +164,14 @@ def is_enabled(options: Any, name: str) -> bool:
 
 def warn_once(message: str) -> None:
     """A Python warning, the first time this message is given."""
-    import warnings
-
     if message not in _warned:
         _warned.add(message)
         warnings.warn(message, stacklevel=2)
+
+
+def dataclass_transform(**kwargs: Any) -> Any:
+    """``typing.dataclass_transform``, which Python 3.10 lacks: a note for type checkers."""
+    return lambda decorated: decorated
 
 
 def __getattr__(name: str) -> Any:
@@ -177,4 +183,8 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = [n for n in dir() if not n.startswith("_") and n not in ("annotations", "importlib", "Any", "TritonSemantic")]
+__all__ = [
+    n
+    for n in dir()
+    if not n.startswith("_") and n not in ("annotations", "importlib", "warnings", "Any", "TritonSemantic")
+]

@@ -52,7 +52,7 @@ ceil = _unary("ceil", "Smallest whole number not below x, as a float.")
 
 
 @builtin
-def abs(x: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]  # noqa: A001
+def abs(x: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
     """Absolute value. Unsigned integers are unchanged; the smallest signed one stays itself."""
     s = _semantic
     x = s.to_tensor(unwrap(x), "abs: x")
@@ -112,6 +112,22 @@ def umulhi(x: Any, y: Any, _semantic: TritonSemantic = None) -> tensor:  # type:
 
 
 __all__ = [
-    "abs", "ceil", "core", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "rsqrt", "sin", "sqrt",
-    "sqrt_rn", "umulhi",
+    "abs",
+    "ceil",
+    "core",
+    "cos",
+    "div_rn",
+    "erf",
+    "exp",
+    "exp2",
+    "fdiv",
+    "floor",
+    "fma",
+    "log",
+    "log2",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "sqrt_rn",
+    "umulhi",
 ]

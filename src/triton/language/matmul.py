@@ -30,7 +30,9 @@ def _precision(input_precision: Any, allow_tf32: Any, s: TritonSemantic) -> str:
 def _check_shapes(a: Any, b: Any) -> builtins.tuple[int, ...]:
     x, y = a.type.shape, b.type.shape
     if len(x) != len(y) or len(x) not in (2, 3):
-        raise ValueError(f"dot: expected two tensors of rank 2, or 3 with a batch axis, got shapes {list(x)} and {list(y)}")
+        raise ValueError(
+            f"dot: expected two tensors of rank 2, or 3 with a batch axis, got shapes {list(x)} and {list(y)}"
+        )
     if x[:-2] != y[:-2]:
         raise ValueError(f"dot: the batch sizes of shapes {list(x)} and {list(y)} differ")
     if x[-1] != y[-2]:
@@ -59,8 +61,14 @@ def _accumulator_type(a: dt.dtype, b: dt.dtype, out: Any) -> dt.dtype:
 
 @builtin
 def dot(
-    input: Any, other: Any, acc: Any = None, input_precision: Any = None, allow_tf32: Any = None,
-    max_num_imprecise_acc: Any = None, out_dtype: Any = None, _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    input: Any,
+    other: Any,
+    acc: Any = None,
+    input_precision: Any = None,
+    allow_tf32: Any = None,
+    max_num_imprecise_acc: Any = None,
+    out_dtype: Any = None,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> tensor:
     """The matrix product [M, K] x [K, N], or of batches of them, plus ``acc``. Any sizes.
 
@@ -104,8 +112,18 @@ _FORMATS = ("e2m1", "e4m3", "e5m2", "bf16", "fp16")
 
 @builtin
 def dot_scaled(
-    lhs: Any, lhs_scale: Any, lhs_format: Any, rhs: Any, rhs_scale: Any, rhs_format: Any, acc: Any = None, fast_math: Any = False,
-    lhs_k_pack: Any = True, rhs_k_pack: Any = True, out_dtype: Any = dt.float32, _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: Any,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: Any,
+    acc: Any = None,
+    fast_math: Any = False,
+    lhs_k_pack: Any = True,
+    rhs_k_pack: Any = True,
+    out_dtype: Any = dt.float32,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> tensor:
     """The matrix product of block-scaled operands, in float32, plus ``acc``.
 
@@ -119,7 +137,10 @@ def dot_scaled(
         if given not in _FORMATS:
             raise ValueError(f"dot_scaled: {name}: expected one of {', '.join(map(repr, _FORMATS))}, got {given!r}")
     sizes = []
-    for name, value, form, pack, k_axis in (("lhs", lhs, formats[0], lhs_k_pack, 1), ("rhs", rhs, formats[1], rhs_k_pack, 0)):
+    for name, value, form, pack, k_axis in (
+        ("lhs", lhs, formats[0], lhs_k_pack, 1),
+        ("rhs", rhs, formats[1], rhs_k_pack, 0),
+    ):
         if not isinstance(value, tensor) or len(value.type.shape) != 2:
             raise TypeError(f"dot_scaled: {name}: expected a tensor of rank 2, got {describe(value)}")
         shape = list(value.type.shape)
@@ -134,8 +155,12 @@ def dot_scaled(
         raise TypeError(f"dot_scaled: acc: expected {type}, got {describe(start)}")
     scales = [v for v in (unwrap(lhs_scale), unwrap(rhs_scale)) if v is not None]
     attrs = {
-        "a_format": formats[0], "b_format": formats[1], "a_scaled": unwrap(lhs_scale) is not None,
-        "b_scaled": unwrap(rhs_scale) is not None, "a_k_pack": bool(unwrap(lhs_k_pack)), "b_k_pack": bool(unwrap(rhs_k_pack)),
+        "a_format": formats[0],
+        "b_format": formats[1],
+        "a_scaled": unwrap(lhs_scale) is not None,
+        "b_scaled": unwrap(rhs_scale) is not None,
+        "a_k_pack": bool(unwrap(lhs_k_pack)),
+        "b_k_pack": bool(unwrap(rhs_k_pack)),
         "fast_math": bool(unwrap(fast_math)),
     }
     operands = [lhs.handle, rhs.handle, start.handle, *[v.handle for v in scales]]

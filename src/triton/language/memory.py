@@ -72,8 +72,15 @@ def _widened(pointer: tensor, extras: list[Any], what: str, s: TritonSemantic) -
 
 @builtin
 def load(
-    pointer: Any, mask: Any = None, other: Any = None, boundary_check: Any = (), padding_option: Any = "",
-    cache_modifier: Any = "", eviction_policy: Any = "", volatile: Any = False, _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    boundary_check: Any = (),
+    padding_option: Any = "",
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    volatile: Any = False,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> tensor:
     """Reads memory: the pointees, in the shape of ``pointer``.
 
@@ -92,7 +99,9 @@ def load(
         attrs["volatile"] = True
     if isinstance(pointer, block_pointer):
         if unwrap(mask) is not None or unwrap(other) is not None:
-            raise ValueError("load: mask and other cannot be used with a block pointer; use boundary_check and padding_option")
+            raise ValueError(
+                "load: mask and other cannot be used with a block pointer; use boundary_check and padding_option"
+            )
         pointer, mask, other = pointer.access(boundary_check, padding_option, "load", s)
     elif unwrap(boundary_check) or unwrap(padding_option):
         raise ValueError("load: boundary_check and padding_option are for block pointers; use mask and other")
@@ -133,7 +142,12 @@ def _converted(value: Any, element: dt.dtype, what: str, s: TritonSemantic) -> t
 
 @builtin
 def store(
-    pointer: Any, value: Any, mask: Any = None, boundary_check: Any = (), cache_modifier: Any = "", eviction_policy: Any = "",
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    boundary_check: Any = (),
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
     _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> None:
     """Writes ``value``, converted to the pointee type and broadcast to the pointer's shape, where ``mask`` holds.
@@ -208,54 +222,77 @@ def _atomic(op: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any, s:
 
 
 def _atomic_doc(verb: str) -> str:
-    return (f"{verb} each pointee atomically where ``mask`` holds and gives the old values, of the pointee type.\n\n"
-            "    ``sem``: \"acq_rel\" (default), \"acquire\", \"release\", \"relaxed\"; ``scope``: \"gpu\" (default), \"cta\", \"sys\".")
+    return (
+        f"{verb} each pointee atomically where ``mask`` holds and gives the old values, of the pointee type.\n\n"
+        '    ``sem``: "acq_rel" (default), "acquire", "release", "relaxed"; ``scope``: "gpu" (default), "cta", "sys".'
+    )
 
 
 @builtin
-def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
+def atomic_add(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+) -> tensor:
     return _atomic("add", pointer, val, mask, sem, scope, _semantic)
 
 
 @builtin
-def atomic_max(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
+def atomic_max(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+) -> tensor:
     return _atomic("max", pointer, val, mask, sem, scope, _semantic)
 
 
 @builtin
-def atomic_min(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
+def atomic_min(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+) -> tensor:
     return _atomic("min", pointer, val, mask, sem, scope, _semantic)
 
 
 @builtin
-def atomic_and(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
+def atomic_and(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+) -> tensor:
     return _atomic("and", pointer, val, mask, sem, scope, _semantic)
 
 
 @builtin
-def atomic_or(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
+def atomic_or(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+) -> tensor:
     return _atomic("or", pointer, val, mask, sem, scope, _semantic)
 
 
 @builtin
-def atomic_xor(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
+def atomic_xor(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+) -> tensor:
     return _atomic("xor", pointer, val, mask, sem, scope, _semantic)
 
 
 @builtin
-def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
+def atomic_xchg(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+) -> tensor:
     return _atomic("xchg", pointer, val, mask, sem, scope, _semantic)
 
 
-for _fn, _verb in ((atomic_add, "Adds ``val`` to"), (atomic_max, "Takes the maximum of ``val`` and"),
-                   (atomic_min, "Takes the minimum of ``val`` and"), (atomic_and, "Bitwise and of ``val`` into"),
-                   (atomic_or, "Bitwise or of ``val`` into"), (atomic_xor, "Bitwise exclusive or of ``val`` into"),
-                   (atomic_xchg, "Puts ``val`` into")):
+for _fn, _verb in (
+    (atomic_add, "Adds ``val`` to"),
+    (atomic_max, "Takes the maximum of ``val`` and"),
+    (atomic_min, "Takes the minimum of ``val`` and"),
+    (atomic_and, "Bitwise and of ``val`` into"),
+    (atomic_or, "Bitwise or of ``val`` into"),
+    (atomic_xor, "Bitwise exclusive or of ``val`` into"),
+    (atomic_xchg, "Puts ``val`` into"),
+):
     _fn.__doc__ = _atomic_doc(_verb)
 
 
 @builtin
-def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def atomic_cas(
+    pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = None
+) -> tensor:  # type: ignore[assignment]
     """Puts ``val`` where the pointee equals ``cmp``, atomically, and gives the old values. Compares bits."""
     s = _semantic
     pointer = _atomic_pointer(pointer, "atomic_cas")
@@ -272,7 +309,9 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
 
 
 @builtin
-def atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def atomic_load(
+    pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = None
+) -> tensor:  # type: ignore[assignment]
     """Reads each pointee atomically where ``mask`` holds; ``sem``: "acquire" (default) or "relaxed"."""
     s, what = _semantic, "atomic_load"
     order = _order(sem, scope, what)
@@ -285,7 +324,7 @@ def atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = No
 
 def _neutral_rmw(pointer: tensor, mask: Any, order: dict[str, Any], what: str, s: TritonSemantic) -> tensor:
     element = pointer.dtype.element_ty  # type: ignore[attr-defined]
-    if element.primitive_bitwidth < 32 and element.is_int() or element.is_fp8():
+    if (element.primitive_bitwidth < 32 and element.is_int()) or element.is_fp8():
         raise TypeError(f"{what}: expected elements of 16 bits (floats), 32 or 64 bits, got {describe(pointer)}")
     condition = _mask(mask, what, s)
     pointer = _widened(pointer, [condition], what, s)
@@ -300,7 +339,12 @@ def _neutral_rmw(pointer: tensor, mask: Any, order: dict[str, Any], what: str, s
 
 @builtin
 def atomic_store(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = None  # type: ignore[assignment]
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> None:
     """Writes each pointee atomically where ``mask`` holds; ``sem``: "release" (default) or "relaxed"."""
     given = unwrap(sem) or "release"
@@ -311,7 +355,12 @@ def atomic_store(
 
 @builtin
 def atomic_poll(
-    pointer: Any, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None, _semantic: TritonSemantic = None  # type: ignore[assignment]
+    pointer: Any,
+    expected_value: Any,
+    sem: Any = None,
+    scope: Any = None,
+    timeout_ns: Any = None,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> None:
     """Waits until the pointee equals ``expected_value``."""
     raise NotImplementedError("atomic_poll: not implemented yet; write a while loop with atomic_cas")

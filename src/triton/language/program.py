@@ -41,7 +41,9 @@ def _grid(kind: str, axis: Any, s: TritonSemantic) -> tensor:
 def _hint(input: Any, values: Any, name: str, what: str, s: TritonSemantic) -> Any:
     x = s.to_tensor(unwrap(input), f"{what}: input")
     given = unwrap(values)
-    numbers = builtins.tuple(s.constexpr_int(v, f"{what}: values") for v in (given if isinstance(given, (list, builtins.tuple)) else [given]))
+    numbers = builtins.tuple(
+        s.constexpr_int(v, f"{what}: values") for v in (given if isinstance(given, (list, builtins.tuple)) else [given])
+    )
     rank = max(1, len(x.type.shape))
     if len(numbers) != rank:
         raise ValueError(f"{what}: values: expected {rank}, one for each axis, got {len(numbers)}")
@@ -99,7 +101,9 @@ def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = None) ->
     if isinstance(value, tensor):
         known = _semantic.known(value)
         if known is None or value.type.is_block():
-            raise TypeError(f"static_assert: cond: expected a compile-time value, got {describe(value)}; use tl.device_assert")
+            raise TypeError(
+                f"static_assert: cond: expected a compile-time value, got {describe(value)}; use tl.device_assert"
+            )
         value = known
     if not value:
         text = unwrap(msg)
@@ -107,9 +111,17 @@ def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = None) ->
 
 
 @builtin
-def static_print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False, _semantic: Any = None) -> None:
+def static_print(
+    *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False, _semantic: Any = None
+) -> None:
     """Prints while the kernel is compiled: constants by value, tensors by type."""
-    print(*[unwrap(v) for v in values], sep=unwrap(sep), end=unwrap(end), file=unwrap(file) or sys.stdout, flush=unwrap(flush))
+    print(
+        *[unwrap(v) for v in values],
+        sep=unwrap(sep),
+        end=unwrap(end),
+        file=unwrap(file) or sys.stdout,
+        flush=unwrap(flush),
+    )
 
 
 @builtin
@@ -126,6 +138,8 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSem
     for i, arg in enumerate(args):
         for value in arg.values if isinstance(arg, tuple) else [arg]:
             leaves.append(s.to_tensor(unwrap(value), f"device_print: args[{i}]").handle)
+    if leaves and text:
+        text = text.rstrip(" ").rstrip(":") + ": "
     attrs: dict[str, Any] = {"prefix": text}
     if unwrap(hex):
         attrs["hex"] = True
@@ -181,7 +195,12 @@ Generator.emit_assert = statement_assert  # type: ignore[assignment]
 
 @builtin
 def make_tensor_descriptor(
-    base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: Any = "zero", _semantic: TritonSemantic = None  # type: ignore[assignment]
+    base: Any,
+    shape: Any,
+    strides: Any,
+    block_shape: Any,
+    padding_option: Any = "zero",
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> tensor_descriptor:
     """A descriptor of the tensor of ``shape`` and ``strides`` (in elements) at ``base``, read and written in boxes of ``block_shape``.
 
@@ -249,7 +268,13 @@ def store_tensor_descriptor(desc: Any, offsets: Any, value: Any, _semantic: Trit
 
 @builtin
 def inline_asm_elementwise(
-    asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any, pack: Any, _semantic: TritonSemantic = None  # type: ignore[assignment]
+    asm: Any,
+    constraints: Any,
+    args: Any,
+    dtype: Any,
+    is_pure: Any,
+    pack: Any,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> Any:
     """Target assembly applied to ``pack`` elements of the broadcast ``args`` at a time.
 
@@ -269,8 +294,16 @@ def inline_asm_elementwise(
     return tuple(made) if several else made[0]
 
 
-def dispatch(func: Any, lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, ret_type: Any, is_pure: Any,
-             _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def dispatch(
+    func: Any,
+    lib_name: Any,
+    lib_path: Any,
+    args: Any,
+    arg_type_symbol_dict: Any,
+    ret_type: Any,
+    is_pure: Any,
+    _semantic: TritonSemantic = None,
+) -> tensor:  # type: ignore[assignment]
     """The symbol for these argument types, as an ``extern`` op."""
     s = _semantic
     elements = builtins.tuple(a.dtype for a in args)
@@ -279,20 +312,32 @@ def dispatch(func: Any, lib_name: Any, lib_path: Any, args: Any, arg_type_symbol
         raise ValueError(f"extern_elementwise: no function for ({', '.join(map(str, elements))}); there is {known}")
     symbol, result = arg_type_symbol_dict[elements]
     type = get_block_type(unwrap(result), args[0].type.shape if args else ())
-    attrs = {"symbol": symbol, "library": unwrap(lib_name) or "", "path": unwrap(lib_path) or "", "pure": bool(unwrap(is_pure))}
+    attrs = {
+        "symbol": symbol,
+        "library": unwrap(lib_name) or "",
+        "path": unwrap(lib_path) or "",
+        "pure": bool(unwrap(is_pure)),
+    }
     return tensor(s.op("extern", [a.handle for a in args], type.ir, attrs), type)
 
 
 @builtin
 def extern_elementwise(
-    lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, is_pure: Any, _semantic: TritonSemantic = None  # type: ignore[assignment]
+    lib_name: Any,
+    lib_path: Any,
+    args: Any,
+    arg_type_symbol_dict: Any,
+    is_pure: Any,
+    _semantic: TritonSemantic = None,  # type: ignore[assignment]
 ) -> tensor:
     """A function of a bitcode library on each element; ``arg_type_symbol_dict`` maps argument types to (symbol, result type)."""
     s = _semantic
     values = [s.to_tensor(unwrap(a), "extern_elementwise: args") for a in args]
     if len(values) == 2:
         values = list(s.pair(values[0], values[1], "extern_elementwise", pointers=True))
-    return dispatch(None, lib_name, lib_path, s.broadcast_all(values, "extern_elementwise"), arg_type_symbol_dict, None, is_pure, s)
+    return dispatch(
+        None, lib_name, lib_path, s.broadcast_all(values, "extern_elementwise"), arg_type_symbol_dict, None, is_pure, s
+    )
 
 
 def extern(fn: Any) -> Any:

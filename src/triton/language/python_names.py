@@ -70,7 +70,9 @@ _number("bool", bool)
 def _isinstance(g: Generator, value: Any, classes: Any) -> Any:
     wanted = unwrap(classes)
     wanted = builtins.tuple(unwrap(c) for c in wanted) if isinstance(wanted, builtins.tuple) else (wanted,)
-    wanted = builtins.tuple(_PYTHON_TYPES.get(getattr(c, "__name__", ""), c) if hasattr(c, "_kernel_call") else c for c in wanted)
+    wanted = builtins.tuple(
+        _PYTHON_TYPES.get(getattr(c, "__name__", ""), c) if hasattr(c, "_kernel_call") else c for c in wanted
+    )
     if isinstance(value, wanted):
         return True
     return isinstance(value, constexpr) and isinstance(value.value, wanted)
@@ -164,7 +166,15 @@ def _plain(name: str, fn: Any) -> None:
     _kernel_function(name)(call)
 
 
-for _name, _fn in (("str", str), ("repr", repr), ("round", round), ("pow", pow), ("divmod", divmod), ("ord", ord), ("hex", hex)):
+for _name, _fn in (
+    ("str", str),
+    ("repr", repr),
+    ("round", round),
+    ("pow", pow),
+    ("divmod", divmod),
+    ("ord", ord),
+    ("hex", hex),
+):
     _plain(_name, _fn)
 
 

@@ -17,7 +17,9 @@ from .shapes import _reshape, insert_axis
 def _operands(input: Any, what: str, s: TritonSemantic) -> builtins.tuple[list[tensor], bool]:
     """The tensors to work on and whether they came as a tuple; all of one shape."""
     several = isinstance(input, (tuple, builtins.tuple, list))
-    values = [s.to_tensor(unwrap(v), f"{what}: input") for v in (getattr(input, "values", input) if several else [input])]
+    values = [
+        s.to_tensor(unwrap(v), f"{what}: input") for v in (getattr(input, "values", input) if several else [input])
+    ]
     if not values:
         raise ValueError(f"{what}: input: the tuple is empty")
     for i, value in enumerate(values[1:], 1):
@@ -56,7 +58,12 @@ def _widens_only(result: dt.dtype, element: dt.dtype) -> bool:
 
 @builtin
 def reduce(
-    input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, _semantic: TritonSemantic = None, _generator: Any = None  # type: ignore[assignment]
+    input: Any,
+    axis: Any,
+    combine_fn: Any,
+    keep_dims: Any = False,
+    _semantic: TritonSemantic = None,
+    _generator: Any = None,  # type: ignore[assignment]
 ) -> Any:
     """Combines ``input``, a tensor or a tuple of tensors of one shape, along ``axis`` with the jitted ``combine_fn``.
 
@@ -88,7 +95,12 @@ def reduce(
 
 @builtin
 def associative_scan(
-    input: Any, axis: Any, combine_fn: Any, reverse: Any = False, _semantic: TritonSemantic = None, _generator: Any = None  # type: ignore[assignment]
+    input: Any,
+    axis: Any,
+    combine_fn: Any,
+    reverse: Any = False,
+    _semantic: TritonSemantic = None,
+    _generator: Any = None,  # type: ignore[assignment]
 ) -> Any:
     """Inclusive prefix combination of a tensor, or tuple of tensors, along ``axis`` (from its end with ``reverse``).
 
@@ -110,7 +122,11 @@ def associative_scan(
 
 @builtin
 def map_elementwise(
-    scalar_fn: Any, *args: Any, pack: Any = 1, _semantic: TritonSemantic = None, _generator: Any = None  # type: ignore[assignment]
+    scalar_fn: Any,
+    *args: Any,
+    pack: Any = 1,
+    _semantic: TritonSemantic = None,
+    _generator: Any = None,  # type: ignore[assignment]
 ) -> Any:
     """Calls the jitted ``scalar_fn`` for each element of the broadcast ``args``; branches in it are real branches.
 
@@ -128,9 +144,13 @@ def map_elementwise(
         return s.generator.call(unwrap(scalar_fn), values, {})
     block = Block([v.dtype.ir for v in values for _ in range(per_call)])
     elements = [v.dtype for v in values for _ in range(per_call)]
-    results = s.generator.call_in_region(scalar_fn, block, [tensor(a, e) for a, e in zip(block.args, elements, strict=True)])
+    results = s.generator.call_in_region(
+        scalar_fn, block, [tensor(a, e) for a, e in zip(block.args, elements, strict=True)]
+    )
     if not results or len(results) % per_call:
-        raise ValueError(f"map_elementwise: scalar_fn: gives {len(results)} results, expected a multiple of pack={per_call}")
+        raise ValueError(
+            f"map_elementwise: scalar_fn: gives {len(results)} results, expected a multiple of pack={per_call}"
+        )
     with s.generator.inside(block):
         s.builder.emit("yield", [r.handle for r in results], [])
     types = [get_block_type(results[i].dtype, shape) for i in range(0, len(results), per_call)]
@@ -171,7 +191,7 @@ def _first(input: Any, count: Any, axis: Any, what: Any, _semantic: TritonSemant
     for at in range(len(shape)):
         if at != place:
             index = insert_axis(index, at, s)
-    wanted = shape[:place] + (n,) + shape[place + 1 :]
+    wanted = (*shape[:place], n, *shape[place + 1 :])
     index = s.to_shape(index, wanted)
     result = get_block_type(x.dtype, wanted)
     return tensor(s.op("gather", [x.handle, index.handle], result.ir, {"axis": place}), result)

@@ -15,7 +15,9 @@ from triton.ir import types as ir
 RESHAPE_CAN_REORDER_WARNING = (
     "tl.reshape(can_reorder=True) is deprecated: the elements keep their row-major order by default (can_reorder=False)"
 )
-CAT_CAN_REORDER_WARNING = "tl.cat(can_reorder=True) is deprecated: the operands keep their order by default (can_reorder=False)"
+CAT_CAN_REORDER_WARNING = (
+    "tl.cat(can_reorder=True) is deprecated: the operands keep their order by default (can_reorder=False)"
+)
 
 
 def _tensor(value: Any, what: str, s: TritonSemantic) -> tensor:
@@ -48,7 +50,7 @@ def arange(start: Any, end: Any, _semantic: TritonSemantic = None) -> tensor:  #
     low, high = s.constexpr_int(start, "arange: start"), s.constexpr_int(end, "arange: end")
     if high <= low:
         raise ValueError(f"arange: end must be greater than start, got start={low} and end={high}")
-    if not -(2**31) <= low or high > 2**31:
+    if not low >= -(2**31) or high > 2**31:
         raise ValueError(f"arange: start and end must fit int32, got start={low} and end={high}")
     type = get_block_type(dt.int32, (high - low,))
     return tensor(s.op("arange", [], type.ir, {"start": low, "end": high}), type)
@@ -123,7 +125,9 @@ def _reshape(x: tensor, sizes: Any, what: str, s: TritonSemantic, reorder: bool 
 
 
 @builtin
-def reshape(input: Any, *shape: Any, can_reorder: Any = False, _semantic: TritonSemantic = None, _generator: Any = None) -> tensor:  # type: ignore[assignment]
+def reshape(
+    input: Any, *shape: Any, can_reorder: Any = False, _semantic: TritonSemantic = None, _generator: Any = None
+) -> tensor:  # type: ignore[assignment]
     """The same elements in row-major order in another ``shape``. One size may be -1."""
     s = _semantic
     x = _tensor(input, "reshape: input", s)
@@ -182,7 +186,9 @@ def _permute(x: tensor, dims: Any, what: str, s: TritonSemantic) -> tensor:
     rank = len(x.type.shape)
     order = builtins.tuple(s.axis_argument(d, rank, f"{what}: dims") for d in dims)
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"{what}: dims: expected a permutation of the axes 0 to {rank - 1}, got {list(unwrap(list(dims)))}")
+        raise ValueError(
+            f"{what}: dims: expected a permutation of the axes 0 to {rank - 1}, got {list(unwrap(list(dims)))}"
+        )
     if order == builtins.tuple(range(rank)):
         return x
     result = get_block_type(x.dtype, builtins.tuple(x.type.shape[i] for i in order))
@@ -274,7 +280,9 @@ def gather(src: Any, index: Any, axis: Any, _semantic: TritonSemantic = None) ->
 
 
 @builtin
-def histogram(input: Any, num_bins: Any, mask: Any = None, _semantic: TritonSemantic = None, _generator: Any = None) -> tensor:  # type: ignore[assignment]
+def histogram(
+    input: Any, num_bins: Any, mask: Any = None, _semantic: TritonSemantic = None, _generator: Any = None
+) -> tensor:  # type: ignore[assignment]
     """How many of the integers in ``input``, of rank 1, equal 0, 1, ..., num_bins - 1, as int32; where ``mask`` holds."""
     s = _semantic
     x, bins = _tensor(input, "histogram: input", s), s.constexpr_int(num_bins, "histogram: num_bins")
@@ -316,21 +324,41 @@ def subscript(x: tensor, index: Any, _semantic: TritonSemantic = None) -> tensor
         colons += missing
     if colons > rank:
         raise ValueError(f"subscript: has {colons} colons, but {describe(x)} has {rank} axes")
-    axis = 0
-    for member in members:
+    for axis, member in enumerate(members):
         if isinstance(member, slice):
             if not member.is_full:
-                raise ValueError("subscript: a tensor cannot be sliced; use a mask, tl.gather or tl.reshape with tl.split")
+                raise ValueError(
+                    "subscript: a tensor cannot be sliced; use a mask, tl.gather or tl.reshape with tl.split"
+                )
         elif unwrap(member) is None:
             x = insert_axis(x, axis, _semantic)
         else:
-            raise TypeError(f"subscript: a tensor takes None and : only, got {describe(member)}; use tl.gather, or tl.load for memory")
-        axis += 1
+            raise TypeError(
+                f"subscript: a tensor takes None and : only, got {describe(member)}; use tl.gather, or tl.load for memory"
+            )
     return x
 
 
 __all__ = [
-    "CAT_CAN_REORDER_WARNING", "RESHAPE_CAN_REORDER_WARNING", "arange", "broadcast", "broadcast_to", "cat", "constexpr",
-    "element_type", "expand_dims", "full", "gather", "histogram", "ir", "item", "join", "permute", "reshape", "split", "to_tensor",
-    "trans", "view",
+    "CAT_CAN_REORDER_WARNING",
+    "RESHAPE_CAN_REORDER_WARNING",
+    "arange",
+    "broadcast",
+    "broadcast_to",
+    "cat",
+    "constexpr",
+    "element_type",
+    "expand_dims",
+    "full",
+    "gather",
+    "histogram",
+    "ir",
+    "item",
+    "join",
+    "permute",
+    "reshape",
+    "split",
+    "to_tensor",
+    "trans",
+    "view",
 ]

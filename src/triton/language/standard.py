@@ -45,7 +45,7 @@ def _unsqueezed(shape, dim):
     place = dim + len(shape) + 1 if dim < 0 else dim
     if not 0 <= place <= len(shape):
         raise ValueError(f"unsqueeze: dim: {dim} is outside a tensor of rank {len(shape) + 1}")
-    return tuple(shape[:place] + [1] + shape[place:])
+    return (*shape[:place], 1, *shape[place:])
 
 
 @constexpr_function
@@ -136,7 +136,7 @@ def interleave(a, b):
     if len(c.shape) == 1:
         return c
     else:
-        return core.reshape(c, c.type.shape[:-2] + (2 * c.type.shape[-2],))
+        return core.reshape(c, (*c.type.shape[:-2], 2 * c.type.shape[-2]))
 
 
 @jit

@@ -57,13 +57,24 @@ def _architecture(*names: str) -> Any:
 is_cuda = _question("is_cuda", "Whether the target is an NVIDIA GPU.", lambda t: t.backend == "cuda")
 is_hip = _question("is_hip", "Whether the target is an AMD GPU.", lambda t: t.backend == "hip")
 cuda_capability_geq = _question(
-    "cuda_capability_geq", "Whether the target is an NVIDIA GPU of compute capability major.minor or later.", _capability_at_least
+    "cuda_capability_geq",
+    "Whether the target is an NVIDIA GPU of compute capability major.minor or later.",
+    _capability_at_least,
 )
-is_hip_cdna3 = _question("is_hip_cdna3", "Whether the target is an AMD CDNA 3 GPU.", _architecture("gfx940", "gfx941", "gfx942"))
+is_hip_cdna3 = _question(
+    "is_hip_cdna3", "Whether the target is an AMD CDNA 3 GPU.", _architecture("gfx940", "gfx941", "gfx942")
+)
 is_hip_cdna4 = _question("is_hip_cdna4", "Whether the target is an AMD CDNA 4 GPU.", _architecture("gfx950"))
 is_hip_gfx1250 = _question("is_hip_gfx1250", "Whether the target is an AMD gfx1250 GPU.", _architecture("gfx1250"))
 
 __all__ = [
-    "constexpr_function", "cuda_capability_geq", "current_target", "driver", "is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4",
+    "constexpr_function",
+    "cuda_capability_geq",
+    "current_target",
+    "driver",
+    "is_cuda",
+    "is_hip",
+    "is_hip_cdna3",
+    "is_hip_cdna4",
     "is_hip_gfx1250",
 ]
