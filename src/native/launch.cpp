@@ -278,11 +278,14 @@ Ref call_grid(const Dispatcher& dispatcher, PyObject* grid, const BoundCall& cal
 
 // ---- running ----
 
-// The kernel for a prepared call, asking on_miss when there is none yet. New reference.
-Ref find_kernel(Dispatcher& dispatcher, const Prepared& prepared) {
+// The kernel for a prepared call, asking on_miss when there is none yet. New reference. on_miss gets the grid too, for
+// calls that it launches itself.
+Ref find_kernel(Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid) {
   auto found = dispatcher.kernels.find(prepared.key);
   if (found != dispatcher.kernels.end()) return share(found->second.get());
-  Ref arguments(prepared.describe());
+  Ref described(prepared.describe());
+  Ref last(described ? PyTuple_Pack(1, grid) : nullptr);
+  Ref arguments(last ? PySequence_Concat(described.get(), last.get()) : nullptr);
   Ref on_miss = share(dispatcher.on_miss.get());
   Ref kernel(arguments ? PyObject_CallObject(on_miss.get(), arguments.get()) : nullptr);
   if (kernel && Py_TYPE(kernel.get()) == reinterpret_cast<PyTypeObject*>(kernel_type) &&
@@ -326,7 +329,7 @@ PyObject* run(PyObject* self, PyObject* grid, PyObject* args, PyObject* kwargs) 
   Dispatcher& dispatcher = state_of(self);
   Prepared prepared(dispatcher);
   if (!prepared.prepare(dispatcher, args, kwargs)) return nullptr;
-  Ref kernel = find_kernel(dispatcher, prepared);
+  Ref kernel = find_kernel(dispatcher, prepared, grid);
   if (!kernel) return nullptr;
   if (Py_TYPE(kernel.get()) != reinterpret_cast<PyTypeObject*>(kernel_type))
     return kernel.release();  // on_miss dealt with it

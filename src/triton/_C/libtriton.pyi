@@ -58,7 +58,7 @@ class Dispatcher:
         flags: tuple[int, ...],
         types: tuple[str | None, ...],
         defaults: tuple[Any, ...],
-        on_miss: Callable[[bytes, tuple[Any, ...], Classes, dict[str, Any], bool], Any],
+        on_miss: Callable[[bytes, tuple[Any, ...], Classes, dict[str, Any], bool, Any], Any],
         missing: object = ...,
     ) -> Dispatcher: ...
     def run(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
