@@ -103,3 +103,43 @@ def launch(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any]) 
 @functools.cache
 def _driver(backend: Any) -> Any:
     return backend.driver()
+
+
+class Compiled(Exception):
+    """Ends a test of which only the compilation is wanted."""
+
+
+def compile_only(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any], arch: int) -> None:
+    """Compiles for compute capability ``arch`` down to machine code, without a GPU, and ends the test."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.driver import DriverBase
+
+    class Nowhere(DriverBase):
+        device_kinds = ("cpu",)
+
+        @classmethod
+        def is_active(cls) -> bool:
+            return False
+
+        def get_current_target(self) -> GPUTarget:
+            return GPUTarget("cuda", arch, 32)
+
+        def load(self, name: str, binary: bytes, metadata: Any) -> Any:
+            raise AssertionError("compile-only: nothing is loaded")
+
+        def launch(self, function: Any, grid: Any, stream: int, args: bytes, metadata: Any) -> None:
+            raise AssertionError("compile-only: nothing is launched")
+
+        def get_benchmarker(self) -> Any:
+            raise AssertionError("compile-only: nothing is timed")
+
+    driver = triton.runtime.driver
+    before = driver.active
+    driver.set_active(Nowhere())
+    try:
+        compiled = kernel.warmup(*args, grid=grid, **meta)
+    finally:
+        driver.set_active(before)
+    assert compiled.asm["cubin"]
+    raise Compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -30,13 +31,15 @@ def run_passes(
     passes: Iterable[Pass],
     *,
     stage: str = "tile",
-    verify: bool = False,
+    verify: bool | None = None,
     observer: Observer | None = None,
 ) -> Module:
     """The module after all passes. ``observer`` gets the pass's name, the module as it left it, and seconds.
 
-    With ``verify`` the IR is checked before the first pass and after each; a broken invariant raises IRError naming the pass.
+    With ``verify`` (default: TRITON_VERIFY_IR=1) the IR is checked before the first pass and after each; a broken invariant raises IRError naming the pass.
     """
+    if verify is None:
+        verify = os.environ.get("TRITON_VERIFY_IR") == "1"
     if verify:
         verify_module(module, stage)
     for step in passes:

@@ -42,5 +42,5 @@ def ptx_version(arch: int) -> int:
     if arch >= 100:
         return 87 if arch >= 120 else 86
     if arch >= 90:
-        return 80
-    return 78 if arch >= 89 else 71 if arch >= 86 else 70 if arch >= 80 else 63
+        return 84
+    return 84 if arch >= 89 else 71 if arch >= 86 else 70 if arch >= 80 else 63

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from ..._C import libtriton
-from ..tools import find_program
+from ..tools import find_file, find_program
 from .capabilities import ptx_version, target_name
 
 TRIPLE = "nvptx64-nvidia-cuda"
 PASSES = (
-    "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "nvvm-reflect,internalize,globaldce,always-inline,function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(licm<allowspeculation>),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,sink)"
 )
 """The lowering writes what is needed and little else: what remains is to share, simplify and move out of loops."""
@@ -28,8 +30,32 @@ class PTXASError(RuntimeError):
 def make_ptx(text: str, arch: int, version: int | None) -> str:
     """PTX text for compute capability ``arch``. Raises LLVMError."""
     features = f"+ptx{version or ptx_version(arch)}"
-    made = libtriton.compile_ir(text, triple=TRIPLE, cpu=target_name(arch), features=features, passes=PASSES, emit=("asm",))
+    library = (find_libdevice().read_bytes(),) if "@__nv_" in text else ()
+    made = libtriton.compile_ir(
+        text, triple=TRIPLE, cpu=target_name(arch), features=features, passes=PASSES, emit=("asm",), bitcode=library
+    )
     return str(made["asm"])
+
+
+@functools.lru_cache
+def find_libdevice() -> Path:
+    """NVIDIA's bitcode library of mathematical functions. Raises FileNotFoundError with the places looked at."""
+    name = "libdevice.10.bc"
+    given = os.environ.get("TRITON_LIBDEVICE_PATH")
+    places = [Path(given) if given.endswith(".bc") else Path(given) / name] if given else []
+    ptxas = find_ptxas()
+    prefixes = [os.environ.get("CONDA_PREFIX"), sys.prefix, os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
+    if ptxas is not None:
+        prefixes.append(str(ptxas.resolve().parents[1]))
+    places += [Path(p) / "nvvm" / "libdevice" / name for p in dict.fromkeys(filter(None, prefixes))]
+    for place in places:
+        if place.is_file():
+            return place
+    found = find_file([f"nvidia/{p}/nvvm/libdevice/{name}" for p in ("cu1*", "cuda_nvcc", "cuda_nvvm")])
+    if found is None:
+        shown = ", ".join(map(str, places))
+        raise FileNotFoundError(f"this kernel needs {name} of the CUDA toolkit (set TRITON_LIBDEVICE_PATH); looked at {shown}")
+    return found
 
 
 def find_ptxas() -> Path | None:

@@ -212,10 +212,28 @@ class CudaMachine:
         if op.kind == "inline_asm":
             return self._inline_asm(w, op, args)
         kind = args[0].element if args else None
+        if op.kind == "libm" or (op.kind in ("sin", "cos", "rem") and kind is not None and kind.is_float):
+            return self._libdevice(w, op, args)
         rule = _FAST_F32.get(op.kind)
         if rule is not None and kind == f32:
             return [Cell(rule(w, args[0].text), f32)]
         return None
+
+    def _libdevice(self, w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell] | None:
+        """A function of libdevice by C's name; narrow floats in f32. None for those that are bit tests (isnan, ...)."""
+        name = {"rem": "fmod"}.get(op.kind, op.kind) if op.kind != "libm" else op.attrs["function"]
+        if name in _BIT_TESTS:
+            return None
+        result = element_of(op.results[0].type)
+        assert isinstance(result, ScalarType)
+        wide = f64 if any(a.element == f64 for a in args) else f32
+        given = [casts_to(w, a, wide) for a in args]
+        returned = wide if result.is_float else result
+        callee = w.module.declare(
+            f"__nv_{name}" + ("" if wide == f64 else "f"), llvm_type(returned), [a.type for a in given]
+        )
+        text = w.emit(f"call {llvm_type(returned)} {callee}({', '.join(a.typed for a in given)})")
+        return [convert.cast(w, Cell(text, returned), result)]
 
     def elementwise_pack(self, op: Op) -> int:
         return op.attrs.get("pack", 1) if op.kind == "inline_asm" else 1
@@ -301,6 +319,14 @@ class CudaMachine:
             with w.branch(failed, "assert"):
                 args = f"ptr {strings[0]}, ptr {strings[1]}, i32 {loc.line if loc else 0}, ptr {strings[2]}, i64 1"
                 w.line(f"call void {callee}({args})")
+
+
+_BIT_TESTS = frozenset({"isnan", "isinf", "isfinite", "signbit", "finite"})
+
+
+def casts_to(w: FunctionWriter, cell: Cell, wide: ScalarType) -> Cell:
+    """Floats in the wide type; integers (an exponent, say) as they are."""
+    return convert.cast(w, cell, wide) if cell.element.is_float else cell
 
 
 def _words(bytes: int) -> tuple[int, str, str]:

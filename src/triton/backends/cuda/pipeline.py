@@ -10,9 +10,12 @@ from typing import Any, ClassVar
 from ..._C import libtriton
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module
+from ...ir.types import PointerType, ScalarType
 from ...lowering.simt.lower import lower_module
 from ...lowering.writer import ModuleWriter
 from ...passes.assign_layouts import LayoutOptions, assign_layouts
+from ...passes.manager import Pass, run_passes
+from ...passes.pipeline import TILE_PASSES
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from . import capabilities as chips
 from . import codegen, mma
@@ -94,7 +97,7 @@ class CUDABackend(BaseBackend):
         return chips.capabilities(self.arch)
 
     def add_stages(self, stages: dict[str, Stage], options: CUDAOptions, language: Language = Language.TRITON) -> None:
-        stages["ttir"] = lambda module, metadata: module
+        stages["ttir"] = lambda module, metadata: run_passes(_inline_tensors(module), TILE_PASSES)
         stages["ttgir"] = lambda module, metadata: self.lay_out(module, options)
         stages["llir"] = lambda module, metadata: self.lower(module, metadata, options)
         stages["ptx"] = lambda text, metadata: codegen.make_ptx(text, self.arch, options.ptx_version)
@@ -104,7 +107,8 @@ class CUDABackend(BaseBackend):
         def dots(op: Any, layout: LayoutOptions) -> Any:
             return mma.layouts(op, layout, self.arch)
 
-        return assign_layouts(module, LayoutOptions(chips.WARP, options.num_warps, dots))
+        step = Pass("assign layouts", lambda m: assign_layouts(m, LayoutOptions(chips.WARP, options.num_warps, dots)), "layout")
+        return run_passes(module, (step,))
 
     def lower(self, module: Module, metadata: dict[str, Any], options: CUDAOptions) -> str:
         machine = CudaMachine(self.arch, options.num_warps, options.maxnreg)
@@ -133,3 +137,12 @@ class CUDABackend(BaseBackend):
             bool(metadata.launch_cooperative_grid),
             bool(metadata.launch_pdl),
         )
+
+
+def _inline_tensors(module: Module) -> Module:
+    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to be passed in."""
+    for function in module.functions.values():
+        types = [*(v.type for v in function.args), *function.result_types]
+        if any(not isinstance(t, (ScalarType, PointerType)) for t in types):
+            function.attrs.pop("noinline", None)
+    return module
