@@ -6,7 +6,7 @@ from ..._C import libtriton
 from .capabilities import Processor
 
 PASSES = (
-    "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>),"
+    "always-inline,function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>),"
     "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)"
 )
 """The loops are already as they should be: what is left is to share, simplify and move out of loops."""

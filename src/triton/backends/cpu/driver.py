@@ -19,13 +19,14 @@ class CPUDriver(DriverBase):
     device_kinds: ClassVar[tuple[str, ...]] = ("cpu",)
     max_grid: ClassVar[tuple[int, int, int]] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
     checks_overlap: ClassVar[bool] = True
+    native_launch: ClassVar[bool] = True
 
     @classmethod
     def is_active(cls) -> bool:
         return True
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cpu", host().cpu, 1)
+        return GPUTarget("cpu", "", 32)
 
     def load(self, name: str, binary: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:
         code = libtriton.jit_load(binary)
@@ -35,13 +36,17 @@ class CPUDriver(DriverBase):
         address, scratch = function
         libtriton.cpu_launch(address, args, grid, scratch)
 
+    def native_kernel(self, function: Any, owner: Any) -> Any:
+        address, scratch = function
+        return libtriton.CpuKernel(address, scratch, owner)
+
     def get_device_properties(self, device: int) -> dict[str, Any]:
         return {
             "name": host().cpu,
             "max_shared_mem": 1 << 30,
             "max_num_regs": 1 << 16,
             "multiprocessor_count": os.cpu_count() or 1,
-            "warpSize": 1,
+            "warpSize": 32,
         }
 
     def get_benchmarker(self) -> Benchmarker:

@@ -11,6 +11,8 @@ from ...diagnostics.errors import CompilationError
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module
 from ...lowering.loops import Unsupported
+from ...passes.manager import run_passes
+from ...passes.pipeline import TILE_PASSES
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from . import codegen, lowering
 from .capabilities import Processor, capabilities, processor
@@ -26,14 +28,8 @@ class CPUOptions:
     num_warps: int = 4
     num_stages: int = 3
     num_ctas: int = 1
-    warp_size: int = 1
-    maxnreg: int | None = None
-    ptx_version: int | None = None
-    cluster_dims: tuple[int, ...] = (1, 1, 1)
+    warp_size: int = 32
     enable_fp_fusion: bool = True
-    enable_reflect_ftz: bool = False
-    launch_cooperative_grid: bool = False
-    launch_pdl: bool = False
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16")
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
@@ -75,7 +71,7 @@ class CPUBackend(BaseBackend):
     def parse_options(self, options: dict[str, Any]) -> CPUOptions:
         known = CPUOptions.__dataclass_fields__
         given = {k: v for k, v in options.items() if k in known and v is not None}
-        for name in ("cluster_dims", "supported_fp8_dtypes", "deprecated_fp8_dot_operand_dtypes", "allowed_dot_input_precisions"):
+        for name in ("supported_fp8_dtypes", "deprecated_fp8_dot_operand_dtypes", "allowed_dot_input_precisions"):
             if name in given:
                 given[name] = tuple(given[name])
         libs = given.get("extern_libs")
@@ -93,7 +89,7 @@ class CPUBackend(BaseBackend):
         stages["obj"] = lambda text, metadata: codegen.compile(text, self.processor)["obj"]
 
     def passes(self, module: Module, options: CPUOptions) -> Module:
-        return module
+        return run_passes(module, TILE_PASSES, verify=False)
 
     def lower(self, module: Module, metadata: dict[str, Any], options: CPUOptions) -> str:
         try:
@@ -102,6 +98,7 @@ class CPUBackend(BaseBackend):
             raise CompilationError(None, None, str(error)) from error
         metadata["name"] = lowered.name
         metadata["scratch_bytes"] = lowered.scratch
+        metadata["shared"] = 0
         return lowered.text
 
     def render(self, name: str, asm: Mapping[str, Any], options: Any) -> str | bytes | None:
