@@ -9,7 +9,6 @@ added by the entry-point group ``triton.backends``, unless ``TRITON_BACKENDS_IN_
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import pkgutil
@@ -71,25 +70,33 @@ def _only_subclass(module: ModuleType, base: type[Any]) -> type[Any]:
     return found[0]
 
 
-def _discover() -> dict[str, Backend]:
-    found = {
-        info.name: Backend(package=f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__) if info.ispkg
-    }
-    if os.environ.get("TRITON_BACKENDS_IN_TREE", "") != "1":
-        for entry in importlib.metadata.entry_points(group="triton.backends"):
-            found.setdefault(entry.name, Backend(package=entry.value))
-    return found
+_in_tree: dict[str, Backend] | None = None
+_all: dict[str, Backend] | None = None
 
 
-_found: dict[str, Backend] | None = None
+def in_tree_backends() -> dict[str, Backend]:
+    """The back ends of this package by name."""
+    global _in_tree
+    if _in_tree is None:
+        _in_tree = {
+            info.name: Backend(package=f"{__name__}.{info.name}")
+            for info in pkgutil.iter_modules(__path__)
+            if info.ispkg
+        }
+    return _in_tree
 
 
 def all_backends() -> dict[str, Backend]:
-    """The back ends by name; looked for once."""
-    global _found
-    if _found is None:
-        _found = _discover()
-    return _found
+    """All back ends by name, those that other packages register included; looked for once."""
+    global _all
+    if _all is None:
+        _all = dict(in_tree_backends())
+        if os.environ.get("TRITON_BACKENDS_IN_TREE", "") != "1":
+            from importlib.metadata import entry_points  # reads every installed package: launches do without it
+
+            for entry in entry_points(group="triton.backends"):
+                _all.setdefault(entry.name, Backend(package=entry.value))
+    return _all
 
 
 def missing_backend(name: str) -> str:
@@ -100,6 +107,9 @@ def missing_backend(name: str) -> str:
 
 def make_backend(target: GPUTarget) -> BaseBackend:
     """The back end for a target. Raises RuntimeError when there is none."""
+    named = in_tree_backends().get(target.backend)
+    if named is not None and named.compiler.supports_target(target):
+        return named.compiler(target)
     fitting = [b.compiler for b in all_backends().values() if b.compiler.supports_target(target)]
     if not fitting:
         raise RuntimeError(missing_backend(target.backend))

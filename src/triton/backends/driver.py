@@ -35,11 +35,13 @@ class DriverBase(ABC):
 
     ``device_kinds``      what arrays on its devices call themselves (``cpu``, ``cuda``, ...).
     ``max_grid``          the largest grid, per dimension.
+    ``native_launch``     whether ``native_kernel`` works.
     ``checks_overlap``    whether the code relies on tensor arguments not overlapping, unless compiled to allow it.
     """
 
     device_kinds: ClassVar[tuple[str, ...]] = ()
     max_grid: ClassVar[tuple[int, int, int]] = (2**31 - 1, 65535, 65535)
+    native_launch: ClassVar[bool] = False
     checks_overlap: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -62,6 +64,13 @@ class DriverBase(ABC):
     def launch(self, function: Any, grid: tuple[int, int, int], stream: int, args: bytes, metadata: Any) -> None:
         """Run every program of a grid that is not empty. ``args`` holds one 8-byte slot per kernel argument: pointers,
         integers extended to 64 bits, floats in the low bytes."""
+
+    def native_kernel(self, function: Any, owner: Any) -> Any:
+        """The object by which the native dispatcher launches ``function`` without Python; None where it cannot.
+
+        Launches of that kernel return ``owner``.
+        """
+        return None
 
     def get_current_device(self) -> int:
         return 0

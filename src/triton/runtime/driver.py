@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import knobs
-from ..backends import all_backends, missing_backend
+from ..backends import all_backends, in_tree_backends, missing_backend
 from ..backends.driver import DriverBase
 from .errors import LaunchError
 
@@ -17,9 +17,11 @@ _ORDER = ("nvidia", "cuda", "amd", "hip", "cpu")
 
 def create_driver() -> DriverBase:
     """The driver of ``TRITON_DEFAULT_BACKEND``, else of the first active back end: GPUs first, then the CPU."""
-    found = all_backends()
+    found = in_tree_backends()
     wanted = knobs.runtime.default_backend
     if wanted:
+        if wanted not in found:
+            found = all_backends()
         if wanted not in found:
             raise LaunchError(missing_backend(wanted))
         driver: DriverBase = found[wanted].driver()
@@ -29,6 +31,11 @@ def create_driver() -> DriverBase:
         if found[name].driver.is_active():
             active: DriverBase = found[name].driver()
             return active
+    if len(all_backends()) > len(found):
+        for backend in all_backends().values():
+            if backend.driver.is_active():
+                other: DriverBase = backend.driver()
+                return other
     raise LaunchError(f"no back end can run kernels here; these are installed: {', '.join(names) or 'none'}")
 
 

@@ -30,7 +30,7 @@ class AutotunerError(_MessageError):
     """Tuning could not choose a configuration."""
 
 
-class LaunchError(_MessageError):
+class LaunchError(_MessageError, ValueError):
     """A launch was refused before any program ran: a bad grid, a bad argument or no driver."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import operator
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from .binding import (
     is_namedtuple,
     signature_of,
 )
+from .dispatch import make_dispatcher
 from .driver import driver
 from .errors import LaunchError
 from .tensors import MockTensor, TensorWrapper, reinterpret
@@ -67,6 +69,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_INTERPRET = "TRITON_INTERPRET"
 TRITON_MODULE = "triton.language"
 GLUON_MODULE = "triton.experimental.gluon.language"
 
@@ -233,6 +236,7 @@ class _DeviceCache:
     binder: Binder
     driver: Any
     option_names: frozenset[str]
+    loaded: list[Any]  # code that the native dispatcher may jump to
 
     def __getitem__(self, index: int) -> Any:
         return (self.kernels, self.keys, self.target, self.backend, self.binder)[index]
@@ -281,13 +285,15 @@ class JITFunction(JITCallable, KernelInterface[T]):
 
     def _init_runtime_state(self) -> None:
         self.device_caches: dict[int, _DeviceCache] = {}
+        self._native: Any = None  # the native dispatcher, for the driver beside it
+        self._native_driver: Any = None
         self._lock = threading.Lock()
         self._hash_lock: Any = None  # PyTorch saves, clears and restores it around pickling
         self._in_flight: dict[Any, threading.Event] = {}
 
     # Compiled kernels, locks and hooks belong to the process, so they do not travel.
     def __getstate__(self) -> dict[str, Any]:
-        dropped = ("device_caches", "_lock", "_in_flight")
+        dropped = ("device_caches", "_lock", "_in_flight", "_native", "_native_driver")
         return {name: value for name, value in self.__dict__.items() if name not in dropped}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -328,18 +334,84 @@ class JITFunction(JITCallable, KernelInterface[T]):
         target = active.get_current_target()
         backend = compiler.make_backend(target)
         names = frozenset(vars(backend.parse_options({})))
-        return _DeviceCache({}, {}, target, backend, Binder(self.__name__, self.params), active, names)
+        return _DeviceCache({}, {}, target, backend, Binder(self.__name__, self.params), active, names, [])
 
     def _cache_for(self, active: Any, device: int) -> _DeviceCache:
         cache = self.device_caches.get(device)
         if cache is None or cache.driver is not active:
             cache = self.device_caches[device] = self._make_cache(active)
+            self._make_native(active)
         return cache
+
+    def __getitem__(self, grid: Any) -> T:
+        native = self._fast_path()
+        if native is not None:
+            return native[grid]  # type: ignore[no-any-return]
+        return super().__getitem__(grid)
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Bind, compile if needed and, unless ``warmup``, launch. Returns the compiled kernel."""
+        if not warmup:
+            native = self._fast_path()
+            if native is not None:
+                return native.run(grid, args, kwargs)
         if knobs.runtime.interpret:
             return self._interpret(args, kwargs, grid, warmup)
+        return self._run(args, kwargs, grid, warmup)
+
+    def _fast_path(self) -> Any:
+        """The native dispatcher, or None where the driver has none or this launch needs Python: hooks, debugging,
+        interpretation, a changed global."""
+        active = driver._active
+        settings = knobs.runtime
+        if (
+            active is None
+            or active is not self._native_driver
+            or self.pre_run_hooks
+            or self.debug
+            or settings.debug
+            or settings.launch_enter_hook
+            or settings.launch_exit_hook
+            or _INTERPRET in os.environ
+            or "interpret" in settings.__dict__
+        ):
+            return None
+        if self.used_global_vals and globals_changed(self):
+            return None
+        return self._native
+
+    def _make_native(self, active: Any) -> None:
+        """Set up the native dispatcher for launches to come, where the driver can use one."""
+        self._native_driver = self._native = None
+        if active.native_launch:
+            self._native = make_dispatcher(self.__name__, self.params, self._on_miss)
+            self._native_driver = active
+
+    def _on_miss(
+        self, key: bytes, bound: tuple[Any, ...], classes: Any, options: dict[str, Any], overlap: bool, grid: Any
+    ) -> Any:
+        """Called by the native dispatcher for arguments of kinds it has not seen: the kernel to launch from now on."""
+        active = driver.active
+        device = active.get_current_device()
+        cache = self._cache_for(active, device)
+        values = list(bound)
+        kernel = self._find(cache, values, options, device, False)
+        if kernel is None:
+            return None
+        if isinstance(kernel, FutureKernel):
+            kernel = kernel.result()
+        run = kernel.run
+        try:
+            chosen = run.native_choice(values, overlap)
+        except LaunchError:
+            resolve_grid(grid, cache.binder.names, values, active.max_grid)
+            raise
+        if chosen is None:  # the native side cannot pass such arguments
+            return self._launch_over(kernel, grid, cache, values, active, device)
+        cache.loaded.append(chosen.module)
+        return active.native_kernel(chosen.function, kernel)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool) -> Any:
         active = driver.active
         device = active.get_current_device()
         for hook in self.pre_run_hooks:
@@ -349,6 +421,13 @@ class JITFunction(JITCallable, KernelInterface[T]):
             self.device_caches.clear()
         cache = self._cache_for(active, device)
         values, options = cache.binder.bind(args, kwargs)
+        kernel = self._find(cache, values, options, device, warmup)
+        if kernel is None or warmup:
+            return kernel
+        return self._launch_over(kernel, grid, cache, values, active, device)
+
+    def _find(self, cache: _DeviceCache, values: list[Any], options: dict[str, Any], device: int, warmup: bool) -> Any:
+        """The kernel for these values, compiled if need be; None when a hook declined."""
         if self.debug or knobs.runtime.debug:
             options = {**options, "debug": True}
         specialization = cache.binder.specialize(values)
@@ -356,10 +435,11 @@ class JITFunction(JITCallable, KernelInterface[T]):
         kernel = cache.kernels.get(key)
         if kernel is None:
             kernel = self._compile_once(cache, key, values, options, device, warmup)
-            if kernel is None:  # a hook declined
-                return None
-        if warmup:
-            return kernel
+        return kernel
+
+    def _launch_over(
+        self, kernel: Any, grid: Any, cache: _DeviceCache, values: list[Any], active: Any, device: int
+    ) -> Any:
         sizes = resolve_grid(grid, cache.binder.names, values, active.max_grid)
         if 0 in sizes:
             return kernel

@@ -180,9 +180,7 @@ class Launcher:
         if len(args) != len(self._signature):
             raise LaunchError(f"{self._name} takes {len(self._signature)} arguments, {len(args)} were given")
         slots, codes, pointers = flatten(self._signature, args, self._driver.device_kinds)
-        for pointer in pointers:
-            if pointer.index in self._written and is_readonly(pointer.array):
-                raise LaunchError(f"{self._name} writes argument {pointer.name!r}, whose array is read-only")
+        self._check_writes(pointers)
         if self._checks and overlapping(pointers, self._written):
             other = self._aliasing_kernel()
             function, packed_metadata = other.function, other.packed_metadata
@@ -192,6 +190,23 @@ class Launcher:
         self._driver.launch(function, grid, stream, packed, packed_metadata)
         if exit_hook:
             exit_hook(launch_metadata)
+
+    def native_choice(self, values: Sequence[Any], overlap: bool) -> Any:
+        """The kernel that the native dispatcher should launch for arguments like these; None when it cannot pass them.
+
+        ``overlap`` says that some tensors share bytes, which ones may differ from call to call. Raises LaunchError for
+        what no kernel may be launched with.
+        """
+        if any(isinstance(kind, str) and kind.startswith("tensordesc") for kind in self._signature.values()):
+            return None
+        _, _, pointers = flatten(self._signature, values, self._driver.device_kinds)
+        self._check_writes(pointers)
+        return self._aliasing_kernel() if overlap and self._written and self._checks else self._kernel
+
+    def _check_writes(self, pointers: Sequence[Pointer]) -> None:
+        for pointer in pointers:
+            if pointer.index in self._written and is_readonly(pointer.array):
+                raise LaunchError(f"{self._name} writes argument {pointer.name!r}, whose array is read-only")
 
     def check_grid(self, grid: tuple[int, int, int]) -> None:
         for dim, (size, limit) in enumerate(zip(grid, self._driver.max_grid, strict=True)):

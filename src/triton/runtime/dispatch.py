@@ -1,0 +1,50 @@
+"""The native dispatcher: launches of kernels that ran before, without Python code in between."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..frontend.values import constexpr
+from .arguments import as_array, element_type
+
+# What the native side is told of a parameter.
+CONSTEXPR, NO_SPECIALIZE, NO_ALIGN, CONST = 1, 2, 4, 8
+
+
+@functools.cache
+def _extension() -> Any:
+    """The native extension, with its hooks set. Loaded at the first launch: it brings LLVM with it."""
+    from .._C import libtriton
+
+    libtriton.set_dtype_resolver(element_type)
+    libtriton.set_array_adapter(as_array)
+    libtriton.set_constexpr_type(constexpr)
+    return libtriton
+
+
+def _flags(param: Any) -> int:
+    if param.is_constexpr:
+        return CONSTEXPR
+    flags = CONST if param.is_const else 0
+    if param.do_not_specialize:
+        flags |= NO_SPECIALIZE
+    if param.do_not_specialize_on_alignment:
+        flags |= NO_ALIGN
+    return flags
+
+
+def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any]) -> Any:
+    """A dispatcher for a kernel. ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments
+    of kinds it has not seen, or launches itself and gives anything else."""
+    missing = object()
+    return _extension().Dispatcher(
+        name,
+        tuple(p.name for p in params),
+        tuple(_flags(p) for p in params),
+        tuple(None if p.is_constexpr else (p.annotation_type or None) for p in params),
+        tuple(p.default if p.has_default else missing for p in params),
+        on_miss,
+        missing,
+    )
