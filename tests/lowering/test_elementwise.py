@@ -21,7 +21,7 @@ from triton.lowering.writer import Cell, ModuleWriter
 
 L = np.longdouble
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
-LANES = [pytest.param(16, id="x16"), pytest.param(2, id="x2"), pytest.param(0, id="scalar")]
+LANES = [pytest.param(16, id="x16"), pytest.param(0, id="scalar")]
 
 
 def test_every_elementwise_op_has_a_rule() -> None:
@@ -205,6 +205,19 @@ def test_float_arithmetic(kind: str, lanes: int) -> None:
             np.testing.assert_array_equal(got, expected)
             number = ~np.isnan(expected)
             np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(expected[number]))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_remainder_of_far_apart_floats() -> None:
+    """Quotients from 2^-10 to 2^200, and dividends just below and above multiples of the divisor."""
+    rng = np.random.default_rng(12)
+    y = np.exp(rng.uniform(-90, 40, 20000)).astype(np.float32)
+    x = (y.astype(np.float64) * np.exp2(rng.uniform(-10, 200, 20000)) * rng.choice([-1, 1], 20000)).astype(np.float32)
+    multiple = (rng.integers(1, 1 << 29, 20000) * y.astype(np.float64)).astype(np.float32)
+    x = np.concatenate([x, multiple, np.nextafter(multiple, np.float32(0))])
+    y = np.concatenate([y, y, y])
+    for features, lanes in ((HOST, 16), (PLAIN, 4), (HOST, 0)):
+        np.testing.assert_array_equal(run("rem", T.f32, T.f32, x, y, features=features, lanes=lanes), np.fmod(x, y))
 
 
 def small_pairs(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -127,7 +127,7 @@ F32: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
     "sqrt": (np.sqrt, 0.501),
     "sqrt_rn": (np.sqrt, 0.501),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
-    "log1p": (np.log1p, 0.51),
+    "log1p": (np.log1p, 1.3),
     "log10": (np.log10, 0.51),
     "exp10": (lambda x: np.power(10.0, x), 0.51),
 }
@@ -156,6 +156,7 @@ F64: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
     "expm1": (np.expm1, 2.0),
     "log": (np.log, 0.9),
     "log2": (np.log2, 0.8),
+    "log1p": (np.log1p, 1.3),
     "tanh": (np.tanh, 1.4),
     "sqrt": (np.sqrt, 0.501),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),

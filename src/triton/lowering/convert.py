@@ -197,15 +197,24 @@ def encode_number(value: float, name: str) -> int:
 
 
 def _float_to_int(x: Num, to: ScalarType) -> Num:
-    """Toward zero, saturating, NaN to 0. ``x`` is float or double."""
-    base = scalar_type(to)
-    name = "fptosi" if to.is_signed else "fptoui"
-    lanes = f"v{x.lanes}" if x.lanes else ""
-    result = Num(x.w, "", base, x.lanes)
-    callee = x.w.module.declare(
-        f"llvm.{name}.sat.{lanes}{base}.{lanes}{'f32' if x.base == 'float' else 'f64'}", result.type, [x.type]
-    )
-    return Num(x.w, x.w.call(result.type, callee, [x.typed]), base, x.lanes)
+    """Toward zero, saturating, NaN to 0. ``x`` is float or double.
+
+    Clamped before the conversion, which then is a plain one; LLVM's saturating intrinsic goes lane by lane on many
+    targets.
+    """
+    low, high = (-(1 << to.bits - 1), (1 << to.bits - 1) - 1) if to.is_signed else (0, (1 << to.bits) - 1)
+    precision = 24 if x.base == "float" else 53
+    spare = max(0, high.bit_length() - precision)
+    top = high >> spare << spare  # the largest number of the float type that is in range
+    clamped = x.gt(float(low)).select(x, float(low))
+    clamped = clamped.lt(float(top)).select(clamped, float(top))
+    if to.bits < 32:
+        result = clamped.convert("fptosi", "i32").resize(scalar_type(to))
+    else:
+        result = clamped.convert("fptosi" if to.is_signed else "fptoui", scalar_type(to))
+    if top != high:
+        result = x.gt(float(top)).select(high, result)
+    return x.isnan().select(0, result) if low else result
 
 
 def _int_to_float(w: FunctionWriter, cell: Cell, source: ScalarType, to: ScalarType, rounding: str) -> Cell:

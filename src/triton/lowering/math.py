@@ -58,6 +58,9 @@ def fused_multiply_add(w: FunctionWriter, a: Cell, b: Cell, c: Cell) -> Cell:
     assert isinstance(element, ScalarType)
     if element == f64 or (element == f32 and w.features.fma):
         return num(w, a).fma(num(w, b), num(w, c)).cell(element)
+    if element.name == "f16" or element.is_fp8:
+        x, y, z = (num(w, to_wide(w, cell)) for cell in (a, b, c))
+        return from_wide(w, _add_to_odd(x * y, z).cell(f32), element)
     x, y, z = (_as_double(w, cell) for cell in (a, b, c))
     return from_wide(w, _add_to_odd(x * y, z).cell(f64), element)
 
@@ -68,7 +71,7 @@ def _as_double(w: FunctionWriter, cell: Cell) -> Num:
 
 
 def _add_to_odd(x: Num, y: Num) -> Num:
-    """x + y in f64, rounded to odd. The error term is the two-sum of Knuth."""
+    """x + y rounded to odd. The error term is the two-sum of Knuth."""
     total = x + y
     part = total - x
     error = (x - (total - part)) + (y - part)
@@ -76,4 +79,4 @@ def _add_to_odd(x: Num, y: Num) -> Num:
     # A nonzero error moves an even last bit to the odd neighbour on the error's side.
     toward = error.gt(0.0).compare("eq", total.gt(0.0)).select(bits + 1, bits - 1)
     fix = error.compare("one", 0.0) & (bits & 1).eq(0)
-    return fix.select(toward, bits).bitcast("double")
+    return fix.select(toward, bits).bitcast(x.base)

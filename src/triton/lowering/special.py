@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import factorial, pi, sqrt
 
 from .values import Num
-from .vectormath import FUNCTIONS, INF, outlined, per_lane, per_lane_in_double
+from .vectormath import FUNCTIONS, INF, fmod, outlined, per_lane, per_lane_in_double
 
 NAN = float("nan")
 
@@ -53,19 +53,6 @@ def _power(x: Num, y: Num) -> Num:
     invalid = x.lt(0.0) & (magnitude.ne(INF) & ~whole)
     result = invalid.select(x.const(NAN), result)
     return (y.eq(0.0) | x.eq(1.0)).select(1.0, result)
-
-
-def _log1p(x: Num) -> Num:
-    """log(u) with u = 1 + x rounded, corrected by what the rounding lost."""
-    u = x + 1.0
-    correction = (x - (u - 1.0)) / u
-    usable = u.gt(0.0) & u.lt(INF)
-    return x.eq(0.0).select(x, _log(u) + usable.select(correction, 0.0))
-
-
-def fmod(x: Num, y: Num) -> Num:
-    """C's fmod: exact, with the sign of x."""
-    return per_lane("fmod" if x.base == "double" else "fmodf", [x, y], x.base)
 
 
 # Error function and friends
@@ -189,7 +176,6 @@ def _saturate(x: Num) -> Num:
 
 _TABLE: dict[str, tuple[int, Callable[..., Num]]] = {
     "pow": (2, _for_float(_power, "pow")),
-    "log1p": (1, _for_float(_log1p, "log1p")),
     "log10": (1, _for_float(lambda x: _log(x) * 0.4342944819032518, "log10")),
     "exp10": (
         1,

@@ -187,15 +187,28 @@ def _log_parts(f: Num) -> tuple[Num, Num, Num]:
     return half_square, rest, s
 
 
-def log(x: Num) -> Num:
+def _log(x: Num, extra: Num | None = None) -> Num:
+    """log(x), plus a small number if given; before special values."""
     k, f = _split_log(x)
     high, low = _FORMATS[x.base].ln2
+    small = k * low if extra is None else k.muladd(low, extra)
     if x.base == "float":
         z = f * f
-        tail = k.muladd(low, z * f * f.polynomial(c.LOG_F32))
-        return _finish_log(x, k.muladd(high, z.muladd(-0.5, tail) + f))
+        tail = small + z * f * f.polynomial(c.LOG_F32)
+        return k.muladd(high, z.muladd(-0.5, tail) + f)
     half_square, rest, _ = _log_parts(f)
-    return _finish_log(x, k.muladd(high, f - (half_square - k.muladd(low, rest))))
+    return k.muladd(high, f - (half_square - (small + rest)))
+
+
+def log(x: Num) -> Num:
+    return _finish_log(x, _log(x))
+
+
+def log1p(x: Num) -> Num:
+    """log(u) with u = 1 + x rounded, corrected by what the rounding lost."""
+    u = x + 1.0
+    result = _finish_log(u, _log(u, (x - (u - 1.0)) / u))
+    return x.eq(0.0).select(x, result)
 
 
 def log2(x: Num) -> Num:
@@ -260,46 +273,64 @@ def _sin_cos(x: Num, shift: int) -> Num:
 
 
 def _trig(name: str, shift: int) -> Callable[[Num], Num]:
+    def is_huge(x: Num) -> Num:
+        return x.abs().gt(_TRIG_LIMIT)
+
     def compute(x: Num) -> Num:
         result = _sin_cos(x, shift)
         if name == "sin":
             result = x.eq(0.0).select(x, result)
-        magnitude = x.abs()
-        huge = magnitude.gt(_TRIG_LIMIT) & magnitude.lt(INF)
-        w = x.w
-        any_huge = huge
-        if x.lanes:
-            callee = w.module.declare(f"llvm.vector.reduce.or.v{x.lanes}i1", "i1", [huge.type])
-            any_huge = Num(w, w.call("i1", callee, [huge.typed]), "i1", 0)
-        before, slow = w.block, _slow_helper(w.module, name, x)
-        rare = w.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
-        with w.branch(any_huge.text, "huge", f", !prof {rare}"):
-            other = w.call(x.type, slow, [x.typed, result.typed])
-            inside = w.block
-        return Num(w, w.emit(f"phi {x.type} [ {result.text}, %{before} ], [ {other}, %{inside} ]"), x.base, x.lanes)
+        return _with_rare_lanes(name, result, is_huge(x) & x.abs().lt(INF), is_huge, x)
 
     return compute
 
 
-def _slow_helper(module: ModuleWriter, name: str, x: Num) -> str:
-    """A function (x, result so far) -> result with the lanes of huge x computed by the C library."""
-    symbol = f"tl.{name}.huge.{x.base}{x.lanes or ''}"
+def _with_rare_lanes(symbol: str, usual: Num, rare: Num, test: Callable[..., Num], *args: Num) -> Num:
+    """``usual``, but if ``rare`` (i1) holds anywhere, the C function ``symbol`` of ``args`` where ``test(*args)``
+    holds.
+    """
+    w, lanes = usual.w, usual.lanes
+    name = f"tl.{symbol}.rare.{usual.base}{lanes or ''}"
 
     def build(module: ModuleWriter) -> FunctionWriter:
-        w = FunctionWriter(
-            module,
-            symbol,
-            x.type,
-            [f"{x.type} %x", f"{x.type} %near"],
-            linkage="internal",
-            attributes=module.attributes("cold noinline nounwind willreturn memory(none)"),
-        )
-        result = per_lane_in_double(name, Num(w, "%x", x.base, x.lanes))
-        far = Num(w, "%x", x.base, x.lanes).abs().gt(_TRIG_LIMIT)
-        w.ret(far.select(result, Num(w, "%near", x.base, x.lanes)).typed)
-        return w
+        names = [f"%a{i}" for i in range(len(args))]
+        params = [f"{usual.type} {n}" for n in ("%usual", *names)]
+        attributes = module.attributes("cold noinline nounwind willreturn memory(none)")
+        inner = FunctionWriter(module, name, usual.type, params, linkage="internal", attributes=attributes)
+        values = [Num(inner, n, usual.base, lanes) for n in names]
+        slow = per_lane_in_double(symbol, *values)
+        inner.ret(test(*values).select(slow, Num(inner, "%usual", usual.base, lanes)).typed)
+        return inner
 
-    return module.helper(symbol, build)
+    helper = w.module.helper(name, build)
+    anywhere = rare.text
+    if lanes:
+        callee = w.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [rare.type])
+        anywhere = w.call("i1", callee, [rare.typed])
+    before = w.block
+    weights = w.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
+    with w.branch(anywhere, "rare", f", !prof {weights}"):
+        other = w.call(usual.type, helper, [usual.typed, *(a.typed for a in args)])
+        inside = w.block
+    return Num(w, w.emit(f"phi {usual.type} [ {usual.text}, %{before} ], [ {other}, %{inside} ]"), usual.base, lanes)
+
+
+def fmod(x: Num, y: Num) -> Num:
+    """C's fmod: exact, with the sign of x. For float by one division in double, unless the quotient is huge."""
+    if x.base == "double":
+        return per_lane("fmod", [x, y], "double")
+    dividend, divisor = x.abs().convert("fpext", "double"), y.abs().convert("fpext", "double")
+    quotient = (dividend / divisor).call("trunc")
+    rest = dividend - quotient * divisor  # exact: quotient and divisor have 29 and 24 bits
+    rest = rest.lt(0.0).select(rest + divisor, rest)  # the quotient had been rounded up to an integer
+    result = rest.convert("fptrunc", "float").call("copysign", x)
+    result = (y.abs().eq(INF) & x.abs().lt(INF)).select(x, result)
+
+    def is_huge(x: Num, y: Num) -> Num:
+        return (x.abs() * 2.0**-29).gt(y.abs())
+
+    # x / 2^29 may lose bits when it is a denormal, but then y has so few bits that the product is exact all the same.
+    return _with_rare_lanes("fmod", result, is_huge(x, y) & (x.abs().lt(INF) & y.ne(0.0)), is_huge, x, y)
 
 
 def erf(x: Num) -> Num:
@@ -368,6 +399,7 @@ FUNCTIONS: dict[str, Callable[[Num], Num]] = {
         ("expm1", expm1),
         ("log", log),
         ("log2", log2),
+        ("log1p", log1p),
         ("tanh", tanh),
         ("erf", erf),
         ("sin", _trig("sin", 0)),
