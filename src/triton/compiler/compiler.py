@@ -18,6 +18,7 @@ from ..errors import TritonError
 from ..ir.core import Module
 from ..ir.parser import parse_module
 from ..ir.printer import print_module
+from ..ir.verifier import verify
 from ..knobs import get_cache_invalidating_env_vars
 from ..runtime import jit
 from ..runtime.cache import (
@@ -206,6 +207,8 @@ class _Stages:
             if isinstance(value, Module) or name != self.src.ext:
                 value = self.stage(name, value)
             value = self.replaced(name, value)
+            if isinstance(value, Module) and knobs.compilation.verify:
+                verify(value)
             if isinstance(value, Module):
                 self.metadata["written"] = list(written_arguments(value))
             data = as_bytes(value)

@@ -36,8 +36,11 @@ def _flags(param: Any) -> int:
 
 
 def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any]) -> Any:
-    """A dispatcher for a kernel. ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments
-    of kinds it has not seen, or launches itself and gives anything else."""
+    """A dispatcher for a kernel.
+
+    ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments of kinds it has not seen, or
+    launches by itself and gives anything else.
+    """
     missing = object()
     return _extension().Dispatcher(
         name,
