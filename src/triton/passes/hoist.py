@@ -2,8 +2,8 @@
 
 Requires: nothing beyond a valid module.
 Ensures: no pure op without control flow stands in the body of a ``for`` or in a region of a ``while`` unless it depends on a value of
-that loop. Pure ops never trap, so they may run although the loop does not. A load moves only out of a ``for`` that surely runs, writes
-no memory and cannot stop early. Loops marked ``disable_licm`` keep their ops.
+that loop. Pure ops never trap, so they may run although the loop does not. A load moves only out of a ``for`` with constant bounds
+that runs, writes no memory and cannot stop early. Loops marked ``disable_licm`` keep their ops.
 
     for %l, %h, %s () (%i: i32) {             %c = constant {value = 2} : i32
       %c = constant {value = 2} : i32         %d = mul %n, %c : i32
@@ -14,9 +14,10 @@ no memory and cannot stop early. Loops marked ``disable_licm`` keep their ops.
 
 from __future__ import annotations
 
-from ..analysis import effects, ranges
+from ..analysis import effects
 from ..ir.core import Block, Function, Module, Op, Value
 from ..ir.ops import OPS
+from ..rules.pattern import constant_of
 
 _LOOPS = frozenset({"for", "while"})
 _PURE_IF_MARKED = frozenset({"extern", "inline_asm"})
@@ -32,9 +33,7 @@ def hoist(module: Module) -> Module:
 
 class _Hoister:
     def __init__(self, function: Function) -> None:
-        self.function = function
         self.effects = effects.analyse(function)
-        self.ranges: dict[Value, ranges.Range] | None = None
 
     def block(self, block: Block) -> None:
         ops: list[Op] = []
@@ -75,7 +74,7 @@ class _Hoister:
     def load_may_move(self, loop: Op) -> bool:
         if loop.kind != "for" or loop in self.effects.writes or loop in self.effects.stops:
             return False
-        if self.ranges is None:
-            self.ranges = ranges.analyse(self.function)
-        low, high, step = (self.ranges[v] for v in loop.operands[:3])
-        return (step[0] > 0 and low[1] < high[0]) or (step[1] < 0 and low[0] > high[1])
+        low, high, step = (constant_of(v) for v in loop.operands[:3])
+        if low is None or high is None or not step:
+            return False
+        return low < high if step > 0 else low > high

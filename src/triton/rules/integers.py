@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.numbers import limits
 from ..ir.types import ScalarType, element_of
-from .pattern import Bindings, Rule, boolean, constant_of, integer, number, signed, unsigned, whole
+from .pattern import Bindings, Rule, boolean, constant_of, integer, number, signed, unsigned, whole, with_sign
 
 
 def _int(bound: Bindings, name: str) -> int:
@@ -102,7 +102,7 @@ RULES: tuple[Rule, ...] = (
     Rule("rem(rem(x, y), y)", "rem(x, y)", integer),
     Rule("rem(mul(x, A), B)", "0", integer, when=_divides),
     Rule("abs(abs(x))", "abs(x)", number),
-    Rule("abs(neg(x))", "abs(x)", number),
+    Rule("abs(neg(x))", "abs(x)", with_sign),
     Rule("abs(x)", "x", unsigned),
     # booleans: modulo 2
     Rule("abs(x)", "x", boolean),

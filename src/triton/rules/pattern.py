@@ -74,6 +74,10 @@ def number(element: ElementType) -> bool:
     return whole(element) or floating(element)
 
 
+def with_sign(element: ElementType) -> bool:
+    return signed(element) or floating(element)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A parsed equation side: ``op`` with kind, attributes and arguments, ``var``, ``const`` (capital) or ``num``."""
