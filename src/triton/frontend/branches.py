@@ -28,13 +28,17 @@ def run_function(g: Generator, tree: ast.FunctionDef) -> Any:
 
 @statement(ast.Return)
 def visit_return(g: Generator, node: ast.Return, rest: Continuation) -> Outcome:
-    for loop in g.scope.loops:
-        if not loop.static:
-            raise g.unsupported(
-                node, "return inside a loop is not supported; leave the loop with break and return after it"
-            )
-        if loop.branches:
+    for loop in reversed(g.scope.loops):
+        if loop.static and loop.branches:
             raise g.unsupported(node, "return inside a static_range under a run-time condition is not supported")
+        if not loop.static:
+            if node.value is not None:
+                message = "return of a value inside a loop is not supported; leave the loop with break and return after it"
+                raise g.unsupported(node, message)
+            if loop is not g.scope.loops[-1]:
+                raise g.unsupported(node, "return inside a static_range within another loop is not supported")
+            g.at(node)
+            return loop.finish(g, True, True)  # type: ignore[no-any-return]
     value = constexpr(None) if node.value is None else wrap(g.visit(node.value))
     g.at(node)
     return Outcome([value])
@@ -83,7 +87,7 @@ def visit_if(g: Generator, node: ast.If, rest: Continuation) -> Outcome | None:
     for loop in g.scope.loops:
         loop.branches += 1
     if escapes(node):
-        outcome: Outcome | None = _leaving_if(g, node, condition, rest)
+        outcome: Outcome | None = leaving_if(g, node, condition, node.body, node.orelse, rest)
     else:
         outcome = None
         _plain_if(g, node, condition)
@@ -154,13 +158,16 @@ def _plain_if(g: Generator, node: ast.If, condition: tensor) -> None:
             name_value(value.handle, name)
 
 
-def _leaving_if(g: Generator, node: ast.If, condition: tensor, rest: Continuation) -> Outcome:
+def leaving_if(
+    g: Generator, node: Any, condition: tensor, yes: list[ast.stmt], no: list[ast.stmt], rest: Continuation
+) -> Outcome:
+    """An if of which a branch may leave the enclosing body; what follows it goes into both branches."""
     g.copies += 1
     if g.copies > MAX_COPIES:
         raise g.unsupported(node, "too many conditional returns, breaks or continues in one function")
     before = g.scope.env
     outcomes, blocks = [], []
-    for body in (node.body, node.orelse):
+    for body in (yes, no):
         g.scope.env = dict(before)
         block = Block()
         with g.inside(block):

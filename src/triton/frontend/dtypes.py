@@ -389,17 +389,17 @@ class block_type(dtype):
         return f"{self.element_ty.mangle()}S{'_'.join(map(str, self._shape))}S"
 
 
-def validate_block_shape(shape: Any) -> int:
+def validate_block_shape(shape: Any, what: str = "shape") -> int:
     """The number of elements of a tile. Raises when a size is not a positive int or the tile is too large."""
     for i, size in enumerate(shape):
         if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(f"shape: size {i} must be an int known at compile time, got {_described(size)}")
+            raise TypeError(f"{what}: size {i} must be an int known at compile time, got {_described(size)}")
         if size < 1:
-            raise ValueError(f"shape: size {i} must be at least 1, got {size}")
+            raise ValueError(f"{what}: size {i} must be at least 1, got {size}")
     numel = prod(shape)
     if numel > TRITON_MAX_TENSOR_NUMEL:
         raise ValueError(
-            f"shape: {list(shape)} has {numel} elements, more than the largest tile allowed ({TRITON_MAX_TENSOR_NUMEL})"
+            f"{what}: {list(shape)} has {numel} elements, more than the largest tile allowed ({TRITON_MAX_TENSOR_NUMEL})"
         )
     return numel
 

@@ -13,7 +13,7 @@ from typing import Any
 from triton.ir import Block, Value
 
 from . import dtypes as dt
-from .branches import run_time_condition, static_truth
+from .branches import leaving_if, run_time_condition, static_truth
 from .expressions import iterate
 from .generator import MISSING, Generator, statement, wrap
 from .loop_values import condition as language_condition
@@ -30,24 +30,25 @@ class RunTimeLoop:
 
     static = False
 
-    def __init__(self, g: Generator, names: list[str], breaks: bool) -> None:
-        self.names = names
-        self.breaks = breaks
+    def __init__(self, g: Generator, names: list[str], breaks: bool, returns: bool) -> None:
+        self.flags = [name for name, wanted in (("return", returns), ("break", breaks or returns)) if wanted]
         self.branches = 0
         self.templates = [g.scope.env[n] for n in names]
-        if breaks:
-            self.names = [*names, "break"]
+        self.names = [*names, *self.flags]
 
-    def finish(self, g: Generator, broken: bool) -> Outcome:
-        """The carried values where the body ends, and whether it ends by ``break``."""
+    def initial_flags(self, g: Generator) -> list[Value]:
+        return [g.semantic.constant(False, dt.int1).handle for _ in self.flags]
+
+    def finish(self, g: Generator, broken: bool, returned: bool = False) -> Outcome:
+        """The carried values where the body ends, and whether it ends by ``return`` and ``break``."""
         values = []
         for name in self.names[: len(self.templates)]:
             value = g.scope.env.get(name, MISSING)
             if value is MISSING:
                 raise NameError(f"{name}: loop variable has no value at the end of the loop's body")
             values.append(value)
-        if self.breaks:
-            values.append(g.semantic.constant(broken, dt.int1))
+        for flag in self.flags:
+            values.append(g.semantic.constant(returned if flag == "return" else broken, dt.int1))
         return Outcome(values)
 
 
@@ -61,7 +62,7 @@ class StaticLoop:
         self.branches = 0
         self.left = ""
 
-    def finish(self, g: Generator, broken: bool) -> Outcome:
+    def finish(self, g: Generator, broken: bool, returned: bool = False) -> Outcome:
         raise g.unsupported(
             g.node, "break, continue or return under a run-time condition is not supported in a static_range loop"
         )
@@ -107,6 +108,26 @@ def _has_break(body: list[ast.stmt]) -> bool:
     return False
 
 
+def _has_return(node: Any) -> bool:
+    found = getattr(node, "_returns", None)
+    if found is None:
+        found = node._returns = any(type(inner) is ast.Return for inner in ast.walk(node))
+    return found  # type: ignore[no-any-return]
+
+
+def _after(g: Generator, node: Any, loop: RunTimeLoop, returned: Value | None, rest: Continuation) -> Outcome | None:
+    """After a loop that may have been left by ``return``: the rest of the function runs only if it was not."""
+    if returned is None:
+        return None
+    leave = ast.copy_location(ast.Return(value=None), node)
+    for outer in g.scope.loops:
+        outer.branches += 1
+    outcome = leaving_if(g, node, tensor(returned, dt.int1), [leave], [], rest)
+    for outer in g.scope.loops:
+        outer.branches -= 1
+    return outcome
+
+
 def _enter(g: Generator, names: list[str]) -> list[Value]:
     """Makes the carried variables run-time values and gives their IR values."""
     leaves: list[Value] = []
@@ -124,18 +145,19 @@ def _bind(g: Generator, loop: RunTimeLoop, values: list[Value]) -> None:
         g.scope.env[name] = template.rebuild(leaves) if isinstance(template, base_value) else template
 
 
-def _run_body(g: Generator, loop: RunTimeLoop, body: list[ast.stmt]) -> list[Value]:
+def _run_body(g: Generator, loop: RunTimeLoop, node: Any) -> list[Value]:
     """Emits the body and gives what it yields."""
     g.scope.loops.append(loop)
-    outcome = run(g, body, None)
+    outcome = run(g, node.body, None)
+    g.at(node)
     if outcome is None:
         outcome = loop.finish(g, False)
     g.scope.loops.pop()
     leaves: list[Value] = []
     for name, template, value in zip(loop.names, loop.templates, outcome.values, strict=False):
         _check_carried(g, name, template, value, leaves)
-    if loop.breaks:
-        leaves.append(g.semantic.to_tensor(outcome.values[-1]).handle)
+    for flag in outcome.values[len(loop.templates) :]:
+        leaves.append(g.semantic.to_tensor(flag).handle)
     return leaves
 
 
@@ -182,8 +204,7 @@ def visit_for(g: Generator, node: ast.For, rest: Continuation) -> Outcome | None
     iterable = g.visit(node.iter)
     g.at(node)
     if isinstance(iterable, language_range):
-        _run_time_for(g, node, iterable)
-        return None
+        return _run_time_for(g, node, iterable, rest)
     if isinstance(iterable, static_range):
         low, high, step = (
             g.semantic.constexpr_int(getattr(iterable, n), f"static_range: {n}") for n in ("start", "end", "step")
@@ -246,17 +267,15 @@ def _loop_attributes(g: Generator, given: language_range) -> dict[str, Any]:
     return attrs
 
 
-def _run_time_for(g: Generator, node: ast.For, given: language_range) -> None:
+def _run_time_for(g: Generator, node: ast.For, given: language_range, rest: Continuation) -> Outcome | None:
     if type(node.target) is not ast.Name:
         raise g.unsupported(node.target, "the variable of a range loop must be a name")
     bounds = _bounds(g, given)
     names = [n for n in _carried(g, node, []) if n != node.target.id]
     inits = _enter(g, names)
-    breaks = _has_break(node.body)
-    loop = RunTimeLoop(g, names, breaks)
-    if breaks:
-        _breaking_for(g, node, loop, bounds, inits)
-        return
+    loop = RunTimeLoop(g, names, _has_break(node.body), _has_return(node))
+    if loop.flags:
+        return _after(g, node, loop, _breaking_for(g, node, loop, bounds, inits), rest)
     before = g.scope.env
     g.scope.env = dict(before)
     counter_type = bounds[0].type
@@ -265,12 +284,12 @@ def _run_time_for(g: Generator, node: ast.For, given: language_range) -> None:
     with g.inside(body):
         g.scope.env[node.target.id] = tensor(body.args[0], counter_type)
         _bind(g, loop, body.args[1:])
-        leaves = _run_body(g, loop, node.body)
-        g.at(node)
+        leaves = _run_body(g, loop, node)
         g.builder.emit("yield", leaves, [])
     operands = [b.handle for b in bounds] + inits
     results = g.builder.emit("for", operands, [v.type for v in inits], _loop_attributes(g, given), [body]).results
     _leave(g, loop, before, results, node)
+    return None
 
 
 def _name_arguments(block: Block, loop: RunTimeLoop, start: int) -> None:
@@ -285,16 +304,16 @@ def _name_arguments(block: Block, loop: RunTimeLoop, start: int) -> None:
             position += len(leaves)
 
 
-def _breaking_for(g: Generator, node: ast.For, loop: RunTimeLoop, bounds: list[tensor], inits: list[Value]) -> None:
-    """``for`` with ``break``: a while over the counter, the flag and the carried variables."""
+def _breaking_for(
+    g: Generator, node: ast.For, loop: RunTimeLoop, bounds: list[tensor], inits: list[Value]
+) -> Value | None:
+    """``for`` with ``break``: a while over the counter, the carried variables and the flags. Gives the return flag."""
     low, high, step = bounds
     before = g.scope.env
     counter = low.type
-    false = g.semantic.constant(False, dt.int1)
-    operands = [low.handle, *inits, false.handle]
-    types = [v.type for v in operands]
+    operands = [low.handle, *inits, *loop.initial_flags(g)]
 
-    def test(args: list[Value]) -> tensor:
+    def test(args: list[Value]) -> Any:
         at, known = tensor(args[0], counter), g.semantic.known(step)
         up = g.semantic.compare("lt", at, high, "range")
         if known is not None:
@@ -302,33 +321,39 @@ def _breaking_for(g: Generator, node: ast.For, loop: RunTimeLoop, bounds: list[t
         else:
             down = g.semantic.compare("gt", at, high, "range")
             more = g.semantic.select(g.semantic.compare("gt", step, 0, "range"), up, down)
-        return g.semantic.logical("and", more, g.semantic.logical_not(tensor(args[-1], dt.int1)), "for")
+        going = g.semantic.logical_not(tensor(args[-1], dt.int1))
+        return g.semantic.logical("and", more, going, "for"), args
 
     def body(args: list[Value]) -> list[Value]:
         g.scope.env[typed_name] = tensor(args[0], counter)
         _bind(g, loop, args[1:])
-        leaves = _run_body(g, loop, node.body)
-        g.at(node)
+        leaves = _run_body(g, loop, node)
         return [g.semantic.add(tensor(args[0], counter), step).handle, *leaves]
 
     assert isinstance(node.target, ast.Name)
     typed_name = node.target.id
-    results = _emit_while(g, operands, types, test, body, {})
+    results = _emit_while(g, loop, 1, operands, test, body, {})
     _leave(g, loop, before, results[1:], node)
+    return results[-2] if len(loop.flags) == 2 else None
 
 
 def _emit_while(
-    g: Generator, operands: list[Value], types: list[Any], test: Any, body: Any, attrs: dict[str, Any]
+    g: Generator, loop: RunTimeLoop, start: int, operands: list[Value], test: Any, body: Any, attrs: dict[str, Any]
 ) -> list[Value]:
+    """The while op. ``test(args)`` gives the condition and what the body gets; ``body(args)`` what the next test gets.
+
+    ``start`` is the place of the first carried variable among the operands.
+    """
     outer = g.scope.env
-    first, second = Block(types), Block(types)
-    for block in (first, second):
-        for arg, operand in zip(block.args, operands, strict=True):
-            arg.name = operand.name if operand.op is not None else ""
+    first = Block([v.type for v in operands])
+    _name_arguments(first, loop, start)
     g.scope.env = dict(outer)
     with g.inside(first):
-        holds = test(first.args)
-        g.builder.emit("condition", [holds.handle, *first.args], [])
+        holds, passed = test(first.args)
+        g.builder.emit("condition", [holds.handle, *passed], [])
+    types = [v.type for v in passed]
+    second = Block(types)
+    _name_arguments(second, loop, start)
     g.scope.env = dict(outer)
     with g.inside(second):
         g.builder.emit("yield", body(second.args), [])
@@ -343,15 +368,15 @@ def visit_while(g: Generator, node: ast.While, rest: Continuation) -> Outcome | 
     if node.orelse:
         raise g.unsupported(node.orelse[0], "else after a loop is not supported")
     names = _carried(g, node, [ast.Expr(node.test)])
-    breaks = _has_break(node.body)
     g.at(node)
     inits = _enter(g, names)
-    loop = RunTimeLoop(g, names, breaks)
-    operands = [*inits, g.semantic.constant(False, dt.int1).handle] if breaks else inits
+    loop = RunTimeLoop(g, names, _has_break(node.body), _has_return(node))
+    operands = [*inits, *loop.initial_flags(g)]
     before = g.scope.env
     attrs: dict[str, Any] = {}
+    fresh: dict[str, Any] = {}  # what `:=` in the test assigns for the first time
 
-    def test(args: list[Value]) -> tensor:
+    def test(args: list[Value]) -> Any:
         _bind(g, loop, args)
         value = wrap(g.visit(node.test))
         if isinstance(value, language_condition):
@@ -362,19 +387,33 @@ def visit_while(g: Generator, node: ast.While, rest: Continuation) -> Outcome | 
         if holds is None:
             holds = g.semantic.constant(static_truth(g, value, node.test), dt.int1)
         g.at(node)
-        if breaks:
+        passed: list[Value] = []
+        for name, template in zip(loop.names, loop.templates, strict=False):
+            _check_carried(g, name, template, g.scope.env[name], passed)
+        if loop.flags:
             holds = g.semantic.logical("and", holds, g.semantic.logical_not(tensor(args[-1], dt.int1)), "while")
-        return holds
+            passed.extend(args[len(inits) :])
+        for name, assigned in g.scope.env.items():
+            if name not in before and isinstance(assigned, base_value):
+                fresh[name] = assigned
+                assigned.flatten(passed)
+        return holds, passed
 
     def body(args: list[Value]) -> list[Value]:
         _bind(g, loop, args)
-        leaves = _run_body(g, loop, node.body)
-        g.at(node)
-        return leaves
+        _bind_fresh(g, fresh, args[len(operands) :])
+        return _run_body(g, loop, node)
 
-    results = _emit_while(g, operands, [v.type for v in operands], test, body, attrs)
+    results = _emit_while(g, loop, 0, operands, test, body, attrs)
     _leave(g, loop, before, results, node)
-    return None
+    _bind_fresh(g, fresh, results[len(operands) :])
+    return _after(g, node, loop, results[len(operands) - 2] if len(loop.flags) == 2 else None, rest)
+
+
+def _bind_fresh(g: Generator, fresh: dict[str, Any], values: list[Value]) -> None:
+    leaves = iter(values)
+    for name, template in fresh.items():
+        g.scope.env[name] = template.rebuild(leaves)
 
 
 # Break and continue -------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ Two shapes meet by padding the shorter one with ones on the left and stretching 
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from typing import Any
 
@@ -292,10 +293,7 @@ class TritonSemantic:
             return tensor(x.handle, type)
         value = self.known(x)
         if isinstance(value, int) and element.is_int() and not element.is_bool():
-            value &= (1 << element.int_bitwidth) - 1
-            if element.is_int_signed() and value >> (element.int_bitwidth - 1):
-                value -= 1 << element.int_bitwidth
-            return self.constant(value, type)
+            return self.constant(_wrapped(value, element), type)
         return tensor(self.op("bitcast", [x.handle], type.ir), type)
 
     # Arithmetic -----------------------------------------------------------------------------------------------------
@@ -323,6 +321,11 @@ class TritonSemantic:
                 raise TypeError(f"{what}: expected {words}, got {self.words(a)} and {self.words(b)}")
         if element.is_fp8() and pred is None:
             x, y = self.cast(x, dt.float16), self.cast(y, dt.float16)
+        if not x.type.is_block() and element.is_int():
+            folded = _fold_integers(pred or kind, self.known(x), self.known(y))
+            if folded is not None:
+                result = dt.int1 if pred is not None else element
+                return self.constant(folded if pred is not None else _wrapped(folded, element), result)
         if pred is not None:
             type = x.type.with_element_ty(dt.int1)
             return tensor(self.op(kind, [x.handle, y.handle], type.ir, {"pred": pred}), type)
@@ -477,6 +480,44 @@ class TritonSemantic:
         return axis % rank
 
 
+_INTEGER_RULES: dict[str, Any] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+def _fold_integers(kind: str, a: Any, b: Any) -> Any:
+    """The result of an op on two known integers before wrapping; None when it is to be emitted."""
+    if a is None or b is None:
+        return None
+    if kind in ("div", "rem"):
+        if b == 0:
+            return None
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return quotient if kind == "div" else a - quotient * b
+    rule = _INTEGER_RULES.get(kind)
+    return None if rule is None else rule(a, b)
+
+
+def _wrapped(value: int, element: dt.dtype) -> int:
+    """``value`` modulo two to the width, in the type's range."""
+    value &= (1 << element.int_bitwidth) - 1
+    negative = element.is_int_signed() and value >> (element.int_bitwidth - 1)
+    return value - (1 << element.int_bitwidth) if negative else value
+
+
 def _fold_cast(value: Any, element: dt.dtype) -> Any:
     """``value`` converted to ``element`` when that is exact or plain truncation; None when the cast must stay."""
     if element.is_bool():
@@ -486,9 +527,7 @@ def _fold_cast(value: Any, element: dt.dtype) -> Any:
             if not math.isfinite(value) or not element.get_int_min_value() <= int(value) <= element.get_int_max_value():
                 return None
             value = int(value)
-        value = int(value) & ((1 << element.int_bitwidth) - 1)
-        signed_overflow = element.is_int_signed() and value >> (element.int_bitwidth - 1)
-        return value - (1 << element.int_bitwidth) if signed_overflow else value
+        return _wrapped(int(value), element)
     if element.is_fp64():
         return float(value)
     # Small whole numbers are exact in every float type but the 8-bit ones; the rest needs the rules of rounding.

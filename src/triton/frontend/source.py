@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import hashlib
 import inspect
 import linecache
 import textwrap
@@ -233,6 +232,8 @@ class JITCallable:
             finder = DependenciesFinder(self._fn_name, self)
             finder.visit(self.parse())
             self.used_global_vals = dict(sorted(finder.used_global_vals.items()))
+            import hashlib  # loads OpenSSL, which importing the language need not wait for
+
             text = f"{self.src}\0{self.starting_line_number}\0{sorted(finder.parts)}"
             self.hash = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         except BaseException:

@@ -68,6 +68,7 @@ def full(shape: Any, value: Any, dtype: Any, _semantic: TritonSemantic = None) -
         element = value.dtype
     else:
         element = element_type(dtype, "full: dtype")
+    dt.validate_block_shape(sizes, "full: shape")
     type = get_block_type(element, sizes)
     if not isinstance(value, tensor):
         if isinstance(value, float) and element.is_int() and not element.is_bool():

@@ -16,7 +16,6 @@ from triton.frontend.values import builtin, describe, tensor, unwrap
 from triton.language import math as core_math
 
 S = TritonSemantic
-_ARGUMENTS = ("arg0", "arg1", "arg2", "arg3")
 
 
 # Building blocks ----------------------------------------------------------------------------------------------------
@@ -52,15 +51,22 @@ def _libm(function: str, values: list[tensor], result: dt.dtype, s: S) -> tensor
     return tensor(s.op("libm", [v.handle for v in values], type.ir, {"function": function}), type)
 
 
+def _shaped(count: int, emit: Callable[..., Any]) -> Any:
+    """``emit`` as a function of ``count`` arguments named as in the table of libdevice's functions."""
+    if count == 1:
+        return lambda arg0, _semantic=None: emit(_semantic, arg0)
+    if count == 2:
+        return lambda arg0, arg1, _semantic=None: emit(_semantic, arg0, arg1)
+    if count == 3:
+        return lambda arg0, arg1, arg2, _semantic=None: emit(_semantic, arg0, arg1, arg2)
+    return lambda arg0, arg1, arg2, arg3, _semantic=None: emit(_semantic, arg0, arg1, arg2, arg3)
+
+
 def _define(name: str, count: int, doc: str, emit: Callable[..., Any]) -> None:
     """Makes ``name(arg0, ...)`` of this module."""
-    heads = ", ".join(_ARGUMENTS[:count])
-    space: dict[str, Any] = {"emit": emit}
-    exec(
-        f"def {name}({heads}, _semantic=None):\n    return emit(_semantic, {heads})\n", space
-    )  # as collections.namedtuple does
-    function = space[name]
-    function.__module__, function.__doc__ = __name__, doc
+    function = _shaped(count, emit)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
     globals()[name] = builtin(function)
 
 
