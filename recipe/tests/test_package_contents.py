@@ -62,6 +62,13 @@ def test_the_only_binary_is_the_stable_abi_extension(files):
     assert binaries == ["libtriton.abi3.so"]
 
 
+def test_no_file_embeds_the_environment(files):
+    # Rewritten at installation, such a path costs a copy of the file and breaks when the environment is moved.
+    root = pathlib.Path(sys.prefix)
+    mine = [path for path in files if path.parts[0] != "etc" and path.suffix != ".pyc"]
+    assert [str(path) for path in mine if str(root).encode() in (root / path).read_bytes()] == []
+
+
 def test_metadata_agrees_with_the_package():
     import importlib.metadata
 

@@ -57,6 +57,8 @@ def test_name_version_and_build(pairs):
         assert meta["build"]["number"] == recipe["build"]["number"]
         assert meta["build"]["string"] == re.sub(r"_h[0-9a-f]{7}_", "_hHASH_", recipe["build"]["string"])
         assert meta["build"]["python_version_independent"] == recipe["build"]["python"]["version_independent"]
+        assert meta["build"]["binary_relocation"] is False
+        assert recipe["build"]["dynamic_linking"]["binary_relocation"] is False
         assert meta["build"]["error_overlinking"]
         assert recipe["build"]["dynamic_linking"]["overlinking_behavior"] == "error"
 
