@@ -457,7 +457,14 @@ bool fill(PyObject* module) {
 bool launch_from_python(LaunchRequest& request) {
   std::optional<WithoutGil> released;
   request.before_long_work = [](void* raw) { static_cast<std::optional<WithoutGil>*>(raw)->emplace(); };
-  request.before_long_work_arg = &released;
+  request.poll = [](void* raw) {
+    auto& without_gil = *static_cast<std::optional<WithoutGil>*>(raw);
+    without_gil.reset();
+    bool go_on = PyErr_CheckSignals() == 0;
+    without_gil.emplace();
+    return go_on;
+  };
+  request.callback_arg = &released;
   std::string error;
   LaunchStatus status = launch(request, &error);
   released.reset();
@@ -466,6 +473,7 @@ bool launch_from_python(LaunchRequest& request) {
     case LaunchStatus::assertion: raise(device_assert_error, error); break;
     case LaunchStatus::fault: raise(kernel_fault, error); break;
     case LaunchStatus::failure: raise(PyExc_MemoryError, error); break;
+    case LaunchStatus::interrupted: break;  // the exception is set
   }
   return false;
 }

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kWorkerStackBytes = size_t{8} << 20;
 constexpr unsigned kMaxThreads = 1024;
 constexpr int kSpins = 400;                   // about 20 µs: a launch soon after the last one finds its workers awake
+constexpr uint64_t kPollNs = 50000000;        // how often a long launch looks whether it should end
 constexpr uint64_t kInlineNs = 5000;          // below this estimate, waking others costs more than it saves
 constexpr uint64_t kInlineOverrunNs = 15000;  // an inline launch that takes longer shares what is left
 
@@ -72,27 +73,33 @@ struct Job {
 struct Participant {
   Job* job;
   LaunchContext context;
-  uint64_t begin = 0, end = 0;  // a range to run, when not taking chunks
-  uint64_t programs = 0;        // run so far
+  uint64_t programs = 0;   // run so far
+  uint64_t last_poll = 0;  // time
 };
 
-void run_range(void* raw) {
-  auto* self = static_cast<Participant*>(raw);
-  const LaunchRequest& request = self->job->request;
-  request.function(request.args, static_cast<int64_t>(self->begin), static_cast<int64_t>(self->end), &self->context);
-  self->programs += self->end - self->begin;
+// Asks the caller's side whether to go on, at most every kPollNs.
+void poll(Participant& self) {
+  const LaunchRequest& request = self.job->request;
+  uint64_t now = platform::now_ns();
+  if (now - self.last_poll < kPollNs) return;
+  self.last_poll = now;
+  platform::GuardSuspension host_code;
+  if (!request.poll(request.callback_arg)) self.job->fail(LaunchStatus::interrupted, "interrupted");
 }
 
 void run_chunks(void* raw) {
   auto* self = static_cast<Participant*>(raw);
   Job& job = *self->job;
   const uint64_t total = job.request.total;
+  const bool is_caller = self->context.thread_id == 0 && job.request.poll;
+  self->last_poll = is_caller ? platform::now_ns() : 0;
   while (!job.failed.load(std::memory_order_relaxed)) {
     uint64_t begin = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
     if (begin >= total) break;
     uint64_t end = std::min(begin + job.chunk, total);
     job.request.function(job.request.args, static_cast<int64_t>(begin), static_cast<int64_t>(end), &self->context);
     self->programs += end - begin;
+    if (is_caller && end < total) poll(*self);
   }
 }
 
@@ -255,9 +262,10 @@ Pool& pool() {
 }
 
 // Runs programs [done, total) of a job that is alone on its thread so far, with others' help where it pays.
-void run_shared(Job& job, Seat& seat, unsigned threads) {
+void run_shared(Job& job, Seat& seat, unsigned threads, float estimate) {
   uint64_t left = job.request.total - job.next.load(std::memory_order_relaxed);
   job.chunk = std::max<uint64_t>(1, left / (uint64_t{threads} * 8));
+  if (estimate > 0) job.chunk = std::min(job.chunk, std::max<uint64_t>(1, static_cast<uint64_t>(kPollNs / estimate)));
   job.limit = threads;
   uint64_t helpers = std::min<uint64_t>(threads - 1, (left - 1) / job.chunk);
   uint64_t before = seat.participant.programs;
@@ -284,14 +292,6 @@ void run_steps(void* raw) {
   costs.record(request.function, elapsed, self->programs);
 }
 
-void run_alone(Job& job, Seat& seat) {
-  seat.participant.begin = seat.participant.programs;
-  seat.participant.end = job.request.total;
-  uint64_t start = platform::now_ns();
-  seat.run(run_range);
-  costs.record(job.request.function, platform::now_ns() - start, seat.participant.end - seat.participant.begin);
-}
-
 }  // namespace
 
 LaunchStatus launch(const LaunchRequest& request, std::string* error) {
@@ -306,12 +306,9 @@ LaunchStatus launch(const LaunchRequest& request, std::string* error) {
     if (tiny) seat.run(run_steps);
     uint64_t done = seat.participant.programs;
     if (done < request.total && !job.failed) {
-      if (request.before_long_work) request.before_long_work(request.before_long_work_arg);
+      if (request.before_long_work) request.before_long_work(request.callback_arg);
       job.next.store(done, std::memory_order_relaxed);
-      if (request.total - done == 1 || threads <= 1)
-        run_alone(job, seat);
-      else
-        run_shared(job, seat, threads);
+      run_shared(job, seat, threads, estimate);
     }
   }
   if (job.status != LaunchStatus::ok) *error = std::move(job.message);

@@ -18,7 +18,7 @@ struct LaunchContext {
 // Runs programs with linear id in [begin, end); x varies fastest.
 using KernelFunction = void (*)(const void* args, int64_t begin, int64_t end, LaunchContext* context);
 
-enum class LaunchStatus { ok, assertion, fault, failure };
+enum class LaunchStatus { ok, assertion, fault, failure, interrupted };
 
 struct LaunchRequest {
   KernelFunction function;
@@ -30,7 +30,9 @@ struct LaunchRequest {
   // Called once, on the caller's thread, before work that is not known to be short (module.cpp gives up the GIL there:
   // giving it up for a microsecond may cost milliseconds when another thread wants it).
   void (*before_long_work)(void*);
-  void* before_long_work_arg;
+  // Called now and then on the caller's thread during long work; false ends the launch (module.cpp looks for Ctrl-C).
+  bool (*poll)(void*);
+  void* callback_arg;  // for both
 };
 
 // Runs the whole grid. On failure the first failure's message is in *error and the rest of the grid may not have run.

@@ -450,7 +450,7 @@ def test_launch(fill: tuple[libtriton.Dispatcher, list[Any]]) -> None:
     assert d[(2, 4, 8)](9, out, 1, 7.0) == "kernel 2"
     assert (out == 7).all()
     assert len(d) == 2 and len(misses) == 2
-    key, bound, classes, options, overlaps, grid = misses[0]
+    key, bound, classes, options, overlaps, _ = misses[0]
     assert bound == (8, out, 1, 2.5, 3) and options == {} and overlaps is False
     assert classes[0] == ("constexpr", 8) and classes[2] == ("constexpr", 1)
     assert d.get(key).owner == "kernel 1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -435,6 +436,59 @@ done:
         time.sleep(0.001)
         ticks += 1
     assert ticks >= 5
+
+
+SLOW_COUNT = f"""
+define {KERNEL} {{
+entry:
+  %total = load ptr, ptr %args
+  %slot = alloca i64
+  br label %program
+program:
+  %i = phi i64 [ %begin, %entry ], [ %following, %finished ]
+  br label %spin
+spin:
+  %j = phi i64 [ 0, %program ], [ %next, %spin ]
+  store volatile i64 %j, ptr %slot
+  %next = add i64 %j, 1
+  %more = icmp slt i64 %next, 500000
+  br i1 %more, label %spin, label %finished
+finished:
+  %old = atomicrmw add ptr %total, i64 1 monotonic
+  %following = add i64 %i, 1
+  %again = icmp slt i64 %following, %end
+  br i1 %again, label %program, label %done
+done:
+  ret void
+}}
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_long_launch_can_be_interrupted(load: Load, slots: Slots, threads: Callable[[int], None], count: int) -> None:
+    """An exception from a signal handler, as Ctrl-C raises it, ends the launch between two chunks."""
+    threads(count)
+    kernel = load(SLOW_COUNT)
+    total = np.zeros(1, np.int64)
+    libtriton.cpu_launch(kernel.address("kernel"), slots(total.ctypes.data), (8, 1, 1), 0)
+    assert total[0] == 8
+
+    class Interrupt(Exception):
+        pass
+
+    def handler(number: int, frame: object) -> None:
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(Interrupt):
+            libtriton.cpu_launch(kernel.address("kernel"), slots(total.ctypes.data), (100000, 1, 1), 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert 8 < total[0] < 100000
 
 
 def test_impossible_scratch_is_a_memory_error(count_kernel: int, slots: Slots) -> None:
