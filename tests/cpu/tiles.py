@@ -95,7 +95,8 @@ def same(a: np.ndarray, b: np.ndarray, element: Any, ulps: float, what: str) -> 
         np.testing.assert_array_equal(x, y, err_msg=what)
         return
     eps = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}.get(str(element), 0.25)
-    np.testing.assert_allclose(x, y, rtol=ulps * eps, atol=ulps * eps, err_msg=what)
+    size = max(1.0, float(np.max(np.abs(y[np.isfinite(y)]), initial=0)))
+    np.testing.assert_allclose(x, y, rtol=ulps * eps, atol=ulps * eps * size, err_msg=what)
 
 
 def random(type: str, rng: np.random.Generator, low: int = -100, high: int = 100) -> np.ndarray:

@@ -69,6 +69,10 @@ def compute_type(acc: ElementType) -> ScalarType:
     return f32 if acc.is_float and acc.bits < 32 else acc
 
 
+Place = Callable[[Index], tuple[Buffer, Index]]
+"""Where an element of an operand is packed."""
+
+
 @dataclass(slots=True)
 class Operand:
     """A packed operand: ``pointer`` to elements of the compute type, ``pitch`` elements from row to row (A) or unused (B)."""
@@ -112,14 +116,28 @@ def _product(
     f: FunctionEmitter, op: Op, batch: Index, sizes: tuple[int, int, int], block: Blocking, element: ScalarType, out: Buffer
 ) -> None:
     a, b, acc = op.operands
-    _, n, _ = sizes
     left = pack_rows(f, a, batch, element)
     right = pack_panels(f, b, batch, element, block)
+    multiply(f, left, right, acc, batch, sizes, block, element, out)
+
+
+def multiply(
+    f: FunctionEmitter,
+    left: Operand,
+    right: Operand,
+    acc: Value,
+    batch: Index,
+    sizes: tuple[int, int, int],
+    block: Blocking,
+    element: ScalarType,
+    out: Buffer,
+) -> None:
+    """out = left x right + acc for packed operands, whose places are given back."""
     job = _Kernel(f, left, right, acc, batch, sizes, block, element, out)
-    whole = n // block.width
+    whole = sizes[1] // block.width
     if whole:
         job.panels(whole)
-    if n % block.width:
+    if sizes[1] % block.width:
         job.last_panel(whole)
     for operand in (left, right):
         if operand.offset is not None:
@@ -138,11 +156,17 @@ def pack_rows(f: FunctionEmitter, value: Value, batch: Index, element: ScalarTyp
     if held is not None and held.element == element and not batch:
         return Operand(held.pointer, held.strides[0], None)
     m, k = shape_of(value.type)[-2:]
-    pitch = -(-k // 16) * 16 + 16 if k >= 16 else k
+    operand, place = rows_place(f, m, k, element)
+    _pack(f, value, batch, element, place, (operand.pitch, 1))
+    return operand
+
+
+def rows_place(f: FunctionEmitter, m: int, k: int, element: ScalarType) -> tuple[Operand, Place]:
+    """Room for a packed A and where its elements go."""
+    pitch = -(-k // 16) * 16 + 16 if k >= 16 else k  # rows start in different cache sets
     pointer, offset = f.arena.allocate(m * pitch * bytes_of(element))
     target = Buffer(pointer, (m, k), element, (pitch, 1))
-    _pack(f, value, batch, element, lambda index: (target, index), (pitch, 1))
-    return Operand(pointer, pitch, offset)
+    return Operand(pointer, pitch, offset), lambda index: (target, index)
 
 
 def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, block: Blocking) -> Operand:
@@ -156,6 +180,14 @@ def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarT
     held = f.buffers.get(value)
     if held is not None and held.element == element and not batch and n == width:
         return Operand(held.pointer, 0, None)
+    operand, place = panels_place(f, k, n, element, block)
+    _pack(f, value, batch, element, place, (width, 1))
+    return operand
+
+
+def panels_place(f: FunctionEmitter, k: int, n: int, element: ScalarType, block: Blocking) -> tuple[Operand, Place]:
+    """Room for a packed B and where its elements go."""
+    width = block.width
     panels = -(-n // width)
     pointer, offset = f.arena.allocate(panels * k * width * bytes_of(element))
     if n % width:
@@ -169,11 +201,7 @@ def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarT
         panel, column = f.e.divide(index[1], width)
         return target, (panel, index[0], column)
 
-    _pack(f, value, batch, element, place, (width, 1))
-    return Operand(pointer, 0, offset)
-
-
-Place = Callable[[Index], tuple[Buffer, Index]]
+    return Operand(pointer, 0, offset), place
 
 
 def _pack(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, place: Place, strides: tuple[int, int]) -> None:

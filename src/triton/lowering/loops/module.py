@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...ir.core import Function, Module, Op
 from ...ir.types import DescriptorType, TensorType, element_of, i32
 from ..writer import Cell, Features, FunctionWriter, ModuleWriter, scalar_type
-from . import atomic, control, debug, dot, reduce, scan, tables  # noqa: F401  (they register their rules)
+from . import atomic, control, debug, dot, reduce, scaled, scan, tables  # noqa: F401  (they register their rules)
 from .emit import Callee, FunctionEmitter
 from .errors import Unsupported
 from .machine import Machine
@@ -33,7 +33,7 @@ def lower(module: Module, machine: Machine, features: Features, attributes: str 
     """The whole module. ``attributes`` are given to every function. Raises Unsupported."""
     writer = ModuleWriter(features)
     callees: dict[str, Callee] = {}
-    group = writer.attributes("nounwind " + attributes)
+    group = writer.attributes("nounwind null_pointer_is_valid " + attributes)
     kernel = module.kernel
     for function in _callees_first(module, kernel):
         if function is kernel:

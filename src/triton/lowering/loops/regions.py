@@ -15,8 +15,13 @@ from .evaluate import Evaluator
 
 
 def is_straight(block: Block) -> bool:
-    """Whether a region can run on vectors: elementwise ops and nothing else."""
-    return all(OPS[op.kind].elementwise or op.kind in ("constant", "hint") for op in block.ops[:-1])
+    """Whether a region can run on vectors: elementwise ops on scalars and nothing else."""
+    for op in block.ops[:-1]:
+        if not (OPS[op.kind].elementwise or op.kind in ("constant", "hint")):
+            return False
+        if any(isinstance(r.type, TensorType) for r in op.results) or not op.attrs.get("pure", True):
+            return False
+    return True
 
 
 def run(f: FunctionEmitter, block: Block, args: Sequence[Cell], lanes: int) -> list[Cell]:

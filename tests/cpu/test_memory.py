@@ -1,0 +1,260 @@
+"""Loads, stores, atomics and descriptors, and the order of what they do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiles import Options, build, check, compare, kernel
+
+ALIASING = [Options(), Options(may_alias=True)]
+
+
+def text(params: str, body: str) -> str:
+    lines = "\n".join("  " + line for line in [*body.strip().splitlines(), "return"])
+    return f"module {{\nfunc @kernel({params}) {{kernel = true}} {{\n{lines}\n}}\n}}\n"
+
+
+VECTOR = """%r = arange {{start = 0, end = {n}}} : {n}xi32
+%s = splat %p : {n}xptr<{t}>
+%q = addptr %s, %r : {n}xptr<{t}>
+"""
+
+
+@pytest.mark.parametrize("type", ["i1", "i8", "i16", "f16", "bf16", "f32", "f64", "f8e4m3"])
+@pytest.mark.parametrize("n", [1, 3, 17, 64, 100])
+def test_masked(type: str, n: int) -> None:
+    body = (
+        f"%r = arange {{start = 0, end = {n}}} : {n}xi32\n%s = splat %pa : {n}xptr<{type}>\n"
+        f"%q = addptr %s, %r : {n}xptr<{type}>\n%x = load %q, %b : {n}x{type}\n%y = load %q, %b, %c : {n}x{type}"
+    )
+    check([f"{n}x{type}", f"{n}xi1", f"{n}x{type}"], body, [("%x", f"{n}x{type}"), ("%y", f"{n}x{type}")])
+
+
+@pytest.mark.parametrize("options", ALIASING)
+def test_masked_lanes_touch_nothing(options: Options) -> None:
+    """Addresses of lanes that are off may be anything, in scalar, vector, strided and gathered accesses."""
+    body = """%n = load %pn : i32
+%r = arange {start = 0, end = 40} : 40xi32
+%ns = splat %n : 40xi32
+%m = cmp %r, %ns {pred = "lt"} : 40xi1
+%big = constant {value = 268435456} : 40xi32
+%zero = constant {value = 0} : 40xi32
+%far = select %m, %zero, %big : 40xi32
+%i = add %r, %far : 40xi32
+%s = splat %p : 40xptr<f32>
+%q = addptr %s, %i : 40xptr<f32>
+%x = load %q, %m : 40xf32
+%t = splat %o : 40xptr<f32>
+%u = addptr %t, %i : 40xptr<f32>
+store %u, %x, %m
+%null = constant {value = 0} : ptr<f32>
+%off = constant {value = false} : i1
+%y = load %null, %off : f32
+store %null, %y, %off"""
+    source = text("%pn: ptr<i32>, %p: ptr<f32>, %o: ptr<f32>", body)
+    compare(source, [np.array([23], np.int32), np.arange(40, dtype=np.float32), np.zeros(40, np.float32)], options=options)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 7, -1, -2, 0])
+@pytest.mark.parametrize("options", ALIASING)
+def test_strides(stride: int, options: Options) -> None:
+    body = f"""%r = arange {{start = 0, end = 37}} : 37xi32
+%k = constant {{value = {stride}}} : 37xi32
+%i = mul %r, %k : 37xi32
+%s = splat %p : 37xptr<i16>
+%b = constant {{value = {36 * 7}}} : 37xi32
+%j = add %i, %b : 37xi32
+%q = addptr %s, %j : 37xptr<i16>
+%x = load %q : 37xi16
+%t = splat %o : 37xptr<i16>
+%u = addptr %t, %{'j' if stride else 'r'} : 37xptr<i16>
+store %u, %x"""
+    size = 36 * 14 + 1
+    data = np.arange(size, dtype=np.int16)
+    compare(text("%p: ptr<i16>, %o: ptr<i16>", body), [data, np.zeros(size, np.int16)], options=options)
+
+
+@pytest.mark.parametrize("options", ALIASING)
+def test_reversal_in_place(options: Options) -> None:
+    """The whole tile is read before any of it is written."""
+    body = VECTOR.format(n=100, t="i32") + "%x = load %q : 100xi32\n%y = flip %x {axis = 0} : 100xi32\nstore %q, %y"
+    (result,) = compare(text("%p: ptr<i32>", body), [np.arange(100, dtype=np.int32)], options=options)
+    np.testing.assert_array_equal(result, np.arange(100)[::-1])
+
+
+@pytest.mark.parametrize("options", ALIASING)
+def test_broadcast_in_place(options: Options) -> None:
+    """Every element loads cell 0, adds one and stores: cell 0 is read once for all, and used again afterwards."""
+    body = """%z = constant {value = 0} : 64xi32
+%s = splat %p : 64xptr<i32>
+%q = addptr %s, %z : 64xptr<i32>
+%x = load %q : 64xi32
+%one = constant {value = 1} : 64xi32
+%y = add %x, %one : 64xi32
+store %q, %y
+%r = arange {start = 0, end = 64} : 64xi32
+%t = splat %o : 64xptr<i32>
+%u = addptr %t, %r : 64xptr<i32>
+store %u, %x"""
+    source = text("%p: ptr<i32>, %o: ptr<i32>", body)
+    a, b = compare(source, [np.array([5], np.int32), np.zeros(64, np.int32)], options=options)
+    assert a[0] == 6 and (b == 5).all()
+
+
+def test_overlapping_arguments() -> None:
+    """out = in + 1 shifted by one element: right only when the load is not fused with the store."""
+    body = """%r = arange {start = 0, end = 200} : 200xi32
+%s = splat %p : 200xptr<i32>
+%q = addptr %s, %r : 200xptr<i32>
+%x = load %q : 200xi32
+%t = splat %o : 200xptr<i32>
+%u = addptr %t, %r : 200xptr<i32>
+store %u, %x"""
+    built = build(text("%p: ptr<i32>, %o: ptr<i32>", body), Options(may_alias=True))
+    data = np.arange(201, dtype=np.int32)
+    built.run([data, data[1:]])
+    np.testing.assert_array_equal(data, [0, *range(200)])
+
+
+@pytest.mark.parametrize("options", ALIASING)
+def test_store_between_load_and_use(options: Options) -> None:
+    body = (
+        VECTOR.format(n=50, t="i32")
+        + """%x = load %q : 50xi32
+%zero = constant {value = 0} : 50xi32
+store %q, %zero
+%y = load %q : 50xi32
+%t = splat %o : 50xptr<i32>
+%u = addptr %t, %r : 50xptr<i32>
+%d = sub %x, %y : 50xi32
+store %u, %d"""
+    )
+    compare(text("%p: ptr<i32>, %o: ptr<i32>", body), [np.arange(50, dtype=np.int32), np.zeros(50, np.int32)], options=options)
+
+
+@pytest.mark.parametrize("options", ALIASING)
+def test_transposed_scratch(options: Options) -> None:
+    """One tile stored, loaded transposed and stored again (case C16)."""
+    body = """%i = arange {start = 0, end = 12} : 12xi32
+%j = arange {start = 0, end = 20} : 20xi32
+%i1 = expand_dims %i {axis = 1} : 12x1xi32
+%j1 = expand_dims %j {axis = 0} : 1x20xi32
+%w = constant {value = 20} : 12x1xi32
+%iw = mul %i1, %w : 12x1xi32
+%ib = broadcast %iw : 12x20xi32
+%jb = broadcast %j1 : 12x20xi32
+%k = add %ib, %jb : 12x20xi32
+%ps = splat %p : 12x20xptr<f32>
+%pk = addptr %ps, %k : 12x20xptr<f32>
+%x = load %pk : 12x20xf32
+%zero = constant {value = 0.0} : 12x20xf32
+%y = max %x, %zero : 12x20xf32
+%ss = splat %s : 12x20xptr<f32>
+%sk = addptr %ss, %k : 12x20xptr<f32>
+store %sk, %y
+%kt = permute %k {order = [1, 0]} : 20x12xi32
+%st = splat %s : 20x12xptr<f32>
+%sq = addptr %st, %kt : 20x12xptr<f32>
+%z = load %sq : 20x12xf32
+%f = reshape %z : 240xf32
+%r = arange {start = 0, end = 240} : 240xi32
+%os = splat %o : 240xptr<f32>
+%oq = addptr %os, %r : 240xptr<f32>
+store %oq, %f"""
+    x = np.random.default_rng(0).standard_normal(240).astype(np.float32)
+    args = [x, np.full(240, np.nan, np.float32), np.zeros(240, np.float32)]
+    compare(text("%p: ptr<f32>, %s: ptr<f32>, %o: ptr<f32>", body), args, options=options)
+
+
+ATOMICS = [
+    (op, type)
+    for type in ("i8", "i16", "i32", "i64", "u32", "u64", "f16", "bf16", "f32", "f64")
+    for op in ("add", "max", "min", "and", "or", "xor", "xchg")
+    if not (type.startswith(("f", "bf")) and op in ("and", "or", "xor"))
+]
+
+
+@pytest.mark.parametrize("op,type", ATOMICS)
+def test_atomic(op: str, type: str) -> None:
+    n = 19
+    body = f"""%r = arange {{start = 0, end = {n}}} : {n}xi32
+%s = splat %pa : {n}xptr<{type}>
+%q = addptr %s, %r : {n}xptr<{type}>
+%x = atomic_rmw %q, %b, %c {{op = "{op}"}} : {n}x{type}"""
+    check([f"{n}x{type}", f"{n}x{type}", f"{n}xi1"], body, [("%x", f"{n}x{type}")])
+
+
+def test_atomic_on_one_cell_from_many_programs() -> None:
+    body = """%one = constant {value = 1} : 8xi32
+%z = constant {value = 0} : 8xi32
+%s = splat %p : 8xptr<i32>
+%q = addptr %s, %z : 8xptr<i32>
+%x = atomic_rmw %q, %one {op = "add"} : 8xi32"""
+    cell = np.zeros(1, np.int32)
+    build(text("%p: ptr<i32>", body)).run([cell], (100, 7, 3))
+    assert cell[0] == 8 * 2100
+
+
+@pytest.mark.parametrize("type", ["i8", "i32", "u64", "f32", "f64", "bf16"])
+def test_compare_and_swap(type: str) -> None:
+    body = f"""%r = arange {{start = 0, end = 9}} : 9xi32
+%s = splat %pa : 9xptr<{type}>
+%q = addptr %s, %r : 9xptr<{type}>
+%m = arange {{start = 0, end = 9}} : 9xi32
+%two = constant {{value = 2}} : 9xi32
+%odd = rem %m, %two : 9xi32
+%z = constant {{value = 0}} : 9xi32
+%c = cmp %odd, %z {{pred = "eq"}} : 9xi1
+%e = select %c, %a, %b : 9x{type}
+%x = atomic_cas %q, %e, %b : 9x{type}
+%y = load %q : 9x{type}"""
+    check([f"9x{type}", f"9x{type}"], body, [("%x", f"9x{type}"), ("%y", f"9x{type}")])
+
+
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+@pytest.mark.parametrize("at", [(0, 0), (3, 5), (-2, -3), (9, 30), (100, 0)])
+@pytest.mark.parametrize("constant_stride", [True, False])
+def test_descriptor(padding: str, at: tuple[int, int], constant_stride: bool) -> None:
+    one = "%one = constant {value = 1} : i64" if constant_stride else "%one = load %pone : i64"
+    body = f"""%h = load %ph : i32
+%w = load %pw : i32
+{one}
+%s = cast %w : i64
+%i = constant {{value = {at[0]}}} : i32
+%j = constant {{value = {at[1]}}} : i32
+%d = make_desc %p, %h, %w, %s, %one {{padding = "{padding}"}} : desc<5x20xf32>
+%x = desc_load %d, %i, %j : 5x20xf32
+%e = make_desc %o, %h, %w, %s, %one : desc<5x20xf32>
+desc_store %e, %x, %i, %j
+%y = add %x, %x : 5x20xf32
+desc_store %e, %y, %j, %i"""
+    h, w = 11, 33
+    x = np.random.default_rng(0).standard_normal(h * w).astype(np.float32)
+    args = [np.array([h], np.int32), np.array([w], np.int32), np.array([1], np.int64), x, np.full(h * w, 7, np.float32)]
+    compare(text("%ph: ptr<i32>, %pw: ptr<i32>, %pone: ptr<i64>, %p: ptr<f32>, %o: ptr<f32>", body), args)
+
+
+@pytest.mark.parametrize("op", ["add", "min", "max", "and", "or", "xor"])
+def test_descriptor_updates(op: str) -> None:
+    body = f"""%n = constant {{value = 10}} : i64
+%m = constant {{value = 12}} : i64
+%one = constant {{value = 1}} : i64
+%d = make_desc %pa, %n, %m, %m, %one : desc<4x5xi32>
+%i = constant {{value = 8}} : i32
+%j = constant {{value = 9}} : i32
+desc_store %d, %b, %i, %j {{op = "{op}"}}
+%r = arange {{start = 0, end = 120}} : 120xi32
+%s = splat %pa : 120xptr<i32>
+%q = addptr %s, %r : 120xptr<i32>
+%x = load %q : 120xi32"""
+    check(["120xi32", "4x5xi32"], body, [("%x", "120xi32")])
+
+
+def test_no_tile_is_unrolled() -> None:
+    """The code for a large tile is as long as for a small one."""
+    body = "%y = exp %a : {n}xf32\n%r = add %y, %b : {n}xf32"
+    sizes = []
+    for n in (1 << 8, 1 << 20):
+        source = kernel([f"{n}xf32"] * 2, body.format(n=n), [("%r", f"{n}xf32")])
+        sizes.append(len(build(source).text))
+    assert sizes[1] < sizes[0] * 1.05
