@@ -22,7 +22,7 @@ def test_bounds(type: str, low: int, high: int, step: int, known: bool) -> None:
     body = f"""{given}
 %z = constant {{value = 0}} : i64
 %o = constant {{value = 1}} : i64
-%n, %s = for {', '.join(names)}, %z, %z : i64, i64 (%i: {type}, %n0: i64, %s0: i64) {{
+%n, %s = for {", ".join(names)}, %z, %z : i64, i64 (%i: {type}, %n0: i64, %s0: i64) {{
   %n1 = add %n0, %o : i64
   %w = cast %i : i64
   %s1 = add %s0, %w : i64
@@ -32,7 +32,9 @@ def test_bounds(type: str, low: int, high: int, step: int, known: bool) -> None:
     check([type] * 3, body, [("%n", "i64"), ("%s", "i64")], data=data)
 
 
-@pytest.mark.parametrize("low,high,step", [(-(2**63), 2**63 - 1, 2**62), (2**63 - 1, -(2**63), -(2**62)), (2**63 - 2, 2**63 - 1, 5)])
+@pytest.mark.parametrize(
+    "low,high,step", [(-(2**63), 2**63 - 1, 2**62), (2**63 - 1, -(2**63), -(2**62)), (2**63 - 2, 2**63 - 1, 5)]
+)
 def test_extreme_bounds(low: int, high: int, step: int) -> None:
     body = """%z = constant {value = 0} : i64
 %o = constant {value = 1} : i64

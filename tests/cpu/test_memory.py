@@ -52,7 +52,9 @@ store %u, %x, %m
 %y = load %null, %off : f32
 store %null, %y, %off"""
     source = text("%pn: ptr<i32>, %p: ptr<f32>, %o: ptr<f32>", body)
-    compare(source, [np.array([23], np.int32), np.arange(40, dtype=np.float32), np.zeros(40, np.float32)], options=options)
+    compare(
+        source, [np.array([23], np.int32), np.arange(40, dtype=np.float32), np.zeros(40, np.float32)], options=options
+    )
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 7, -1, -2, 0])
@@ -67,7 +69,7 @@ def test_strides(stride: int, options: Options) -> None:
 %q = addptr %s, %j : 37xptr<i16>
 %x = load %q : 37xi16
 %t = splat %o : 37xptr<i16>
-%u = addptr %t, %{'j' if stride else 'r'} : 37xptr<i16>
+%u = addptr %t, %{"j" if stride else "r"} : 37xptr<i16>
 store %u, %x"""
     size = 36 * 14 + 1
     data = np.arange(size, dtype=np.int16)
@@ -129,7 +131,11 @@ store %q, %zero
 %d = sub %x, %y : 50xi32
 store %u, %d"""
     )
-    compare(text("%p: ptr<i32>, %o: ptr<i32>", body), [np.arange(50, dtype=np.int32), np.zeros(50, np.int32)], options=options)
+    compare(
+        text("%p: ptr<i32>, %o: ptr<i32>", body),
+        [np.arange(50, dtype=np.int32), np.zeros(50, np.int32)],
+        options=options,
+    )
 
 
 @pytest.mark.parametrize("options", ALIASING)

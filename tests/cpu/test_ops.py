@@ -170,11 +170,21 @@ def test_histogram(type: str) -> None:
     check([f"300x{type}", "300xi1"], "%r = histogram %a, %b {bins = 17} : 17xi32", [("%r", "17xi32")], low=-5, high=30)
 
 
-DOTS = [("f16", "f32"), ("bf16", "f32"), ("f32", "f32"), ("f64", "f64"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("f16", "f16")]
+DOTS = [
+    ("f16", "f32"),
+    ("bf16", "f32"),
+    ("f32", "f32"),
+    ("f64", "f64"),
+    ("f8e4m3", "f32"),
+    ("f8e5m2", "f32"),
+    ("f16", "f16"),
+]
 
 
 @pytest.mark.parametrize("type,acc", DOTS)
-@pytest.mark.parametrize("m,n,k", [(1, 1, 1), (16, 16, 16), (30, 50, 17), (1, 40, 33), (40, 1, 33), (14, 96, 8), (100, 33, 5)])
+@pytest.mark.parametrize(
+    "m,n,k", [(1, 1, 1), (16, 16, 16), (30, 50, 17), (1, 40, 33), (40, 1, 33), (14, 96, 8), (100, 33, 5)]
+)
 def test_dot(type: str, acc: str, m: int, n: int, k: int) -> None:
     inputs = [f"{m}x{k}x{type}", f"{k}x{n}x{type}", f"{m}x{n}x{acc}"]
     check(inputs, f"%r = dot %a, %b, %c : {m}x{n}x{acc}", [("%r", f"{m}x{n}x{acc}")], ulps=64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from ..._C import libtriton
 from ...ir.capabilities import Capabilities
@@ -24,7 +24,13 @@ class Processor:
 
     @property
     def vector_bits(self) -> int:
-        return 512 if self.has("avx512f") and self.has("avx512vl") and self.has("avx512bw") else 256 if self.has("avx") else 128
+        return (
+            512
+            if self.has("avx512f") and self.has("avx512vl") and self.has("avx512bw")
+            else 256
+            if self.has("avx")
+            else 128
+        )
 
     @property
     def key(self) -> str:
@@ -40,13 +46,13 @@ _LEVELS = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def host() -> Processor:
     """The processor of this machine."""
     return Processor(*libtriton.host_target())
 
 
-@lru_cache(maxsize=None)
+@cache
 def processor(arch: str) -> Processor:
     """The processor that ``arch`` names: empty or the host's own name, or one of the x86-64 levels."""
     mine = host()
@@ -61,7 +67,11 @@ def features(cpu: Processor, fusion: bool) -> Features:
     """What element-wise lowering may count on."""
     fma = cpu.has("fma") or cpu.has("avx512f")
     return Features(
-        fma=fma, half_convert=cpu.has("f16c"), half_arith=False, contract=fusion and fma, wide_vectors=cpu.vector_bits == 512
+        fma=fma,
+        half_convert=cpu.has("f16c"),
+        half_arith=False,
+        contract=fusion and fma,
+        wide_vectors=cpu.vector_bits == 512,
     )
 
 

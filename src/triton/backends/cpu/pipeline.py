@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..._C import libtriton
-from ...diagnostics.errors import CompilationError
+from ...diagnostics.errors import CompilationError, Frame
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module
 from ...lowering.loops import Unsupported
@@ -16,6 +18,21 @@ from ...passes.pipeline import TILE_PASSES
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from . import codegen, lowering
 from .capabilities import Processor, capabilities, processor
+
+_WITHOUT_EFFECT = frozenset(
+    [
+        "num_warps",
+        "num_stages",
+        "num_ctas",
+        "warp_size",
+        "maxnreg",
+        "ptx_version",
+        "cluster_dims",
+        "enable_reflect_ftz",
+        "launch_cooperative_grid",
+        "launch_pdl",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +66,19 @@ class CPUOptions:
             raise ValueError(f"num_warps must be a power of two, got {self.num_warps}")
 
     def hash(self) -> str:
-        return repr(sorted(vars(self).items()))
+        """Text for what changes code; the rest is for GPUs and may differ between kernels that share code."""
+        return repr(sorted((name, value) for name, value in vars(self).items() if name not in _WITHOUT_EFFECT))
+
+
+def _frames(error: Unsupported) -> list[Frame]:
+    """The user's source line, and the calls that led to it."""
+    found: list[Frame] = []
+    loc = error.loc
+    while loc is not None:
+        text = linecache.getline(loc.file, loc.line).rstrip()
+        found.append(Frame(loc.file, loc.line, loc.column, loc.function or "kernel", text, 1))
+        loc = loc.caller
+    return found
 
 
 class CPUBackend(BaseBackend):
@@ -95,7 +124,7 @@ class CPUBackend(BaseBackend):
         try:
             lowered = lowering.lower(module, self.processor, options)
         except Unsupported as error:
-            raise CompilationError(None, None, str(error)) from error
+            raise CompilationError(None, ast.Pass(), error.reason, frames=_frames(error)) from error
         metadata["name"] = lowered.name
         metadata["scratch_bytes"] = lowered.scratch
         metadata["shared"] = 0

@@ -39,13 +39,18 @@ def read(e: Evaluator, buffer: Buffer, index: Index) -> Found:
     offset = e.linear(index, buffer.strides)
     level, element = offset.level, buffer.element
     if is_scalar(index):
-        return e.at(level, lambda: _load_plain(e.w, element_address(e.w, buffer.pointer, element, offset), element, 0)), level
+        return e.at(
+            level, lambda: _load_plain(e.w, element_address(e.w, buffer.pointer, element, offset), element, 0)
+        ), level
     lanes = e.lanes
     if offset.vec is None and 1 <= offset.step <= 4 and lanes * offset.step <= 128:
         return e.at(level, lambda: _read_strided(e, buffer, offset)), level
     if offset.vec is None and offset.step == -1:
         low = offset._replace(text=e.emit_once(level, f"sub i64 {offset.text}, {lanes - 1}"), const=None)
-        return e.at(level, lambda: _reverse(e.w, _load_plain(e.w, element_address(e.w, buffer.pointer, element, low), element, lanes))), level
+        return e.at(
+            level,
+            lambda: _reverse(e.w, _load_plain(e.w, element_address(e.w, buffer.pointer, element, low), element, lanes)),
+        ), level
     where = e.vector_of(offset)
 
     def gather() -> Cell:
@@ -82,7 +87,9 @@ def write(e: Evaluator, buffer: Buffer, index: Index, cell: Cell) -> None:
         store_contiguous(w, element_address(w, buffer.pointer, element, offset), cell, mask)
         return
     where = e.vector_of(offset)
-    pointers = w.emit(f"getelementptr {scalar_type(element, memory=True)}, ptr {buffer.pointer}, <{lanes} x i64> {where}")
+    pointers = w.emit(
+        f"getelementptr {scalar_type(element, memory=True)}, ptr {buffer.pointer}, <{lanes} x i64> {where}"
+    )
     scatter_to(w, pointers, cell, e.active)
 
 
@@ -112,7 +119,9 @@ def _load_plain(w: FunctionWriter, address: str, element: ElementType, lanes: in
 
 def store_plain(w: FunctionWriter, address: str, cell: Cell) -> None:
     text = to_memory(w, cell)
-    w.line(f"store {llvm_type(cell.element, cell.lanes, memory=True)} {text}, ptr {address}, align {bytes_of(cell.element)}")
+    w.line(
+        f"store {llvm_type(cell.element, cell.lanes, memory=True)} {text}, ptr {address}, align {bytes_of(cell.element)}"
+    )
 
 
 def store_contiguous(w: FunctionWriter, address: str, cell: Cell, mask: str | None) -> None:
@@ -255,7 +264,11 @@ def _load_repeated(e: Evaluator, address: str, element: ElementType, mask: str |
     w, lanes = e.w, e.lanes
     if mask is None:
         return splat(w, _load_plain(w, address, element, 0), lanes)
-    any_ = w.call("i1", w.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [f"<{lanes} x i1>"]), [f"<{lanes} x i1> {mask}"])
+    any_ = w.call(
+        "i1",
+        w.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [f"<{lanes} x i1>"]),
+        [f"<{lanes} x i1> {mask}"],
+    )
     safe = w.emit(f"select i1 {any_}, ptr {address}, ptr {e.dummy()}")
     value = splat(w, _load_plain(w, safe, element, 0), lanes)
     fill = other.text if other is not None else "zeroinitializer"
@@ -263,7 +276,13 @@ def _load_repeated(e: Evaluator, address: str, element: ElementType, mask: str |
 
 
 def _load_run(
-    w: FunctionWriter, address: str, element: ElementType, lanes: int, mask: str | None, other: Cell | None, backward: bool
+    w: FunctionWriter,
+    address: str,
+    element: ElementType,
+    lanes: int,
+    mask: str | None,
+    other: Cell | None,
+    backward: bool,
 ) -> Cell:
     """Consecutive elements from ``address`` on, or going down from it."""
     if not backward:
@@ -308,7 +327,9 @@ def store(e: Evaluator, pointer: Value, value: Value, mask: Value | None, index:
 # Descriptors ----------------------------------------------------------------------------------------------------------
 
 
-def box(e: Evaluator, descriptor: Descriptor, offsets: list[Cell], index: Index) -> tuple[str, str | None, int | None, int]:
+def box(
+    e: Evaluator, descriptor: Descriptor, offsets: list[Cell], index: Index
+) -> tuple[str, str | None, int | None, int]:
     """Where a box's elements lie: (address or vector of addresses, mask, lane step if they are in order, level)."""
     scalar = is_scalar(index)
     level = max((d.level for d in index), default=0)
@@ -320,7 +341,11 @@ def box(e: Evaluator, descriptor: Descriptor, offsets: list[Cell], index: Index)
             at, width = place.text, 0
             product = e.emit_once(level, f"mul i64 {at}, {stride.text}")
         else:
-            step = None if d.vec is not None or _known(stride) not in (1, -1) or step is None else step + d.step * (_known(stride) or 0)
+            step = (
+                None
+                if d.vec is not None or _known(stride) not in (1, -1) or step is None
+                else step + d.step * (_known(stride) or 0)
+            )
             where = e.vector_of(d)
             first = e.splat(Cell(offset.text, i64), 0)
             at = e.emit_once(level, f"add <{lanes} x i64> {where}, {first.text}")
@@ -340,7 +365,9 @@ def box(e: Evaluator, descriptor: Descriptor, offsets: list[Cell], index: Index)
     pointer = descriptor.base.element
     assert isinstance(pointer, PointerType) and total is not None
     base = scalar_type(pointer.pointee, memory=True)
-    address = e.emit_once(level, f"getelementptr {base}, ptr {descriptor.base.text}, {vector('i64', 0 if scalar else lanes)} {total}")
+    address = e.emit_once(
+        level, f"getelementptr {base}, ptr {descriptor.base.text}, {vector('i64', 0 if scalar else lanes)} {total}"
+    )
     if not scalar and step in (1, -1):
         address = e.emit_once(level, f"extractelement <{lanes} x ptr> {address}, i64 0")
     return address, mask, step if not scalar else None, level
@@ -397,4 +424,3 @@ def wide_integer(w: FunctionWriter, cell: Cell, e: Evaluator) -> Cell:
         return Cell(cell.text, i64)
     extend = "sext" if cell.element.is_signed else "zext"
     return Cell(e.emit_once(0, f"{extend} {cell.typed} to i64"), i64)
-

@@ -22,7 +22,9 @@ Update = Callable[[FunctionWriter, str, Cell], Cell]
 """Changes the element at an address; returns the old one."""
 
 
-def each_element(f: FunctionEmitter, op: Op, values: list[Value], mask: Value | None, act: Callable[[list[Cell]], Cell]) -> None:
+def each_element(
+    f: FunctionEmitter, op: Op, values: list[Value], mask: Value | None, act: Callable[[list[Cell]], Cell]
+) -> None:
     """Runs ``act`` on the operands of each element whose mask holds, in row-major order, and keeps its results."""
     e, w, result = f.e, f.w, op.results[0] if op.results else None
     shape = shape_of(values[0].type)

@@ -13,7 +13,6 @@ from .buffers import Buffer
 from .dot import pack_invariants
 from .emit import FunctionEmitter, rule
 
-
 # Scalars and descriptors as lists of cells --------------------------------------------------------------------------
 
 
@@ -449,4 +448,3 @@ def finish_return(f: FunctionEmitter, outs: list[str]) -> Callable[[Op], None]:
         f.w.ret()
 
     return finish
-

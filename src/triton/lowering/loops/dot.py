@@ -113,7 +113,13 @@ def _dot(f: FunctionEmitter, op: Op) -> None:
 
 
 def _product(
-    f: FunctionEmitter, op: Op, batch: Index, sizes: tuple[int, int, int], block: Blocking, element: ScalarType, out: Buffer
+    f: FunctionEmitter,
+    op: Op,
+    batch: Index,
+    sizes: tuple[int, int, int],
+    block: Blocking,
+    element: ScalarType,
+    out: Buffer,
 ) -> None:
     a, b, acc = op.operands
     left = pack_rows(f, a, batch, element)
@@ -204,7 +210,9 @@ def panels_place(f: FunctionEmitter, k: int, n: int, element: ScalarType, block:
     return Operand(pointer, 0, offset), place
 
 
-def _pack(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, place: Place, strides: tuple[int, int]) -> None:
+def _pack(
+    f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, place: Place, strides: tuple[int, int]
+) -> None:
     """Writes every element of the last two axes, converted, where ``place`` says."""
     e = f.e
     shape = shape_of(value.type)
@@ -353,8 +361,14 @@ class _Kernel:
                 start.append((self.vector, cell.text))
                 places.append((index, part))
         at = e.scale(row, self.left.pitch)
-        left = self.left.pointer if at.const == 0 else w.emit(f"getelementptr {self.scalar}, ptr {self.left.pointer}, i64 {at.text}")
-        unroll = 4 if self.k % 4 == 0 and self.k > 4 and rows * vectors <= 16 else 2 if self.k % 2 == 0 and self.k > 2 else 1
+        left = (
+            self.left.pointer
+            if at.const == 0
+            else w.emit(f"getelementptr {self.scalar}, ptr {self.left.pointer}, i64 {at.text}")
+        )
+        unroll = (
+            4 if self.k % 4 == 0 and self.k > 4 and rows * vectors <= 16 else 2 if self.k % 2 == 0 and self.k > 2 else 1
+        )
 
         def step(counter: str, values: list[str]) -> Sequence[str]:
             for u in range(unroll):
@@ -372,7 +386,9 @@ class _Kernel:
             access.write(e, self.out, index, cell if result == self.element else cast(w, cell, result))
         e.active, e.count = full
 
-    def _step(self, counter: str, u: int, values: list[str], left: str, base: str, rows: int, vectors: int) -> list[str]:
+    def _step(
+        self, counter: str, u: int, values: list[str], left: str, base: str, rows: int, vectors: int
+    ) -> list[str]:
         """One k for all elements of the tile."""
         w, lanes, width = self.w, self.block.lanes, self.block.width
         align = bytes_of(self.element)

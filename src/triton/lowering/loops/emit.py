@@ -293,7 +293,9 @@ def _make_desc(f: FunctionEmitter, op: Op) -> None:
     rank = (len(op.operands) - 1) // 2
     numbers = [access.wide_integer(f.w, f.scalars[v], f.e) for v in op.operands[1:]]
     base = f.scalars[op.operands[0]]
-    f.e.descriptors[op.results[0]] = access.Descriptor(base, numbers[:rank], numbers[rank:], op.attrs.get("padding", "zero"))
+    f.e.descriptors[op.results[0]] = access.Descriptor(
+        base, numbers[:rank], numbers[rank:], op.attrs.get("padding", "zero")
+    )
 
 
 @rule("join")

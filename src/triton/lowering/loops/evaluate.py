@@ -306,7 +306,12 @@ class Evaluator:
                 work.pop()
                 continue
             op = current.op
-            if op is not None and OPS[op.kind].elementwise and current not in self.buffers and not self.is_uniform(current, index):
+            if (
+                op is not None
+                and OPS[op.kind].elementwise
+                and current not in self.buffers
+                and not self.is_uniform(current, index)
+            ):
                 missing = [v for v in op.operands if isinstance(v.type, TensorType) and (v, index) not in self.memo]
                 if missing:
                     work += missing
@@ -503,4 +508,3 @@ def numel(value: Value) -> int:
 
 def element(value: Value) -> ElementType:
     return element_of(value.type)
-

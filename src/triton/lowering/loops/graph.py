@@ -187,7 +187,11 @@ class Graph:
     def writes(self, op: Op) -> list[Value | None]:
         """The bases that ``op`` and what it holds may write through; EVERYTHING for an unknown or ordering effect."""
         if op.kind in ("store", "desc_store"):
-            return [self.base(op.operands[0]) if op.kind == "store" or op.attrs.get("op", "store") == "store" else EVERYTHING]
+            return [
+                self.base(op.operands[0])
+                if op.kind == "store" or op.attrs.get("op", "store") == "store"
+                else EVERYTHING
+            ]
         if op.kind in _HARMLESS:
             return []
         if "write" in OPS[op.kind].effects and has_effect(op, "write"):
@@ -208,9 +212,31 @@ class Induction(NamedTuple):
     offsets: tuple[tuple[Value, int], ...]
 
 
-_POINTER_CHAIN = frozenset({"addptr", "splat", "broadcast", "expand_dims", "reshape", "permute", "flip", "hint", "make_desc"})
+_POINTER_CHAIN = frozenset(
+    {"addptr", "splat", "broadcast", "expand_dims", "reshape", "permute", "flip", "hint", "make_desc"}
+)
 _HARMLESS = frozenset({"assume", "assert", "print"})
-_REFINED = frozenset({"div", "rem", "hint", "and", "or", "shr", "shl", "cast", "min", "max", "select", "xor", "add", "mul", "sub", "cmp", "addptr"})
+_REFINED = frozenset(
+    {
+        "div",
+        "rem",
+        "hint",
+        "and",
+        "or",
+        "shr",
+        "shl",
+        "cast",
+        "min",
+        "max",
+        "select",
+        "xor",
+        "add",
+        "mul",
+        "sub",
+        "cmp",
+        "addptr",
+    }
+)
 _SAME_INDEX = frozenset({"hint", "load"})
 
 
@@ -351,7 +377,9 @@ def _elementwise_stride(graph: Graph, op: Op, axis: int) -> Stride | None:
         step = factor * (steps[0] + steps[1])
     elif kind == "cast":
         source = element_of(op.operands[0].type)
-        if not (isinstance(source, ScalarType) and _no_wrap(source) and _no_wrap(element) and element.bits >= source.bits):
+        if not (
+            isinstance(source, ScalarType) and _no_wrap(source) and _no_wrap(element) and element.bits >= source.bits
+        ):
             return None
         step = steps[0]
     else:

@@ -61,9 +61,7 @@ def _callees_first(module: Module, kernel: Function) -> list[Function]:
     return order
 
 
-def _kernel(
-    writer: ModuleWriter, function: Function, machine: Machine, callees: dict[str, Callee], group: str
-) -> int:
+def _kernel(writer: ModuleWriter, function: Function, machine: Machine, callees: dict[str, Callee], group: str) -> int:
     w = writer.function(
         function.name, "void", ["ptr noalias %args", "i64 %begin", "i64 %end", "ptr %context"], attributes=group
     )
@@ -144,7 +142,9 @@ def _function(
             params.append(f"ptr %a{i}")
             continue
         if isinstance(arg.type, DescriptorType):
-            raise Unsupported("a descriptor cannot be passed to a function that is not inlined", Op("return", loc=function.loc))
+            raise Unsupported(
+                "a descriptor cannot be passed to a function that is not inlined", Op("return", loc=function.loc)
+            )
         element = element_of(arg.type)
         params.append(f"{scalar_type(element)} %a{i}")
         bound.append((i, [Cell(f"%a{i}", element)]))

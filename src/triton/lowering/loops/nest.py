@@ -132,10 +132,14 @@ class Shape:
     lanes: int
 
 
-def choose(e: Evaluator, shape: tuple[int, ...], found: Survey, allowed: Sequence[int] | None = None, wide: int = 2) -> Shape:
+def choose(
+    e: Evaluator, shape: tuple[int, ...], found: Survey, allowed: Sequence[int] | None = None, wide: int = 2
+) -> Shape:
     """The axis with the cheapest accesses, and its vector length: ``wide`` registers of the widest element."""
     best: tuple[float, int] | None = None
-    limit = max(1, min(MAX_LANES, e.machine.vector_bits * (1 if found.heavy and found.bits > 32 else wide) // found.bits))
+    limit = max(
+        1, min(MAX_LANES, e.machine.vector_bits * (1 if found.heavy and found.bits > 32 else wide) // found.bits)
+    )
     for axis in range(len(shape)) if allowed is None else allowed:
         n = shape[axis]
         if n < 2:
@@ -143,7 +147,17 @@ def choose(e: Evaluator, shape: tuple[int, ...], found: Survey, allowed: Sequenc
         cost = 1.0
         for access in found.accesses:
             step = access[axis]
-            cost += 1 if step == 1 else 0 if step == 0 else 2 if step == -1 else 3 if step is not None and 0 < step <= 4 else 12
+            cost += (
+                1
+                if step == 1
+                else 0
+                if step == 0
+                else 2
+                if step == -1
+                else 3
+                if step is not None and 0 < step <= 4
+                else 12
+            )
         lanes = lanes_for(n, limit)
         score = cost * (-(-n // lanes) * min(lanes, limit) / n) * (limit / lanes) ** 0.7, -axis
         if best is None or score < best:

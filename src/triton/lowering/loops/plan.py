@@ -32,7 +32,9 @@ _COST = {
     "exp": 14, "exp2": 12, "log": 16, "log2": 16, "sin": 30, "cos": 30, "erf": 20, "rsqrt": 10, "sqrt": 6, "sqrt_rn": 6, "div": 6,
     "rem": 12, "libm": 30, "extern": 30, "inline_asm": 10, "gather": 12, "desc_load": 3, "mulhi": 4,
 }  # fmt: skip
-_FREE = frozenset({"constant", "arange", "splat", "broadcast", "expand_dims", "reshape", "permute", "hint", "split", "flip"})
+_FREE = frozenset(
+    {"constant", "arange", "splat", "broadcast", "expand_dims", "reshape", "permute", "hint", "split", "flip"}
+)
 
 
 class Plan:
@@ -72,7 +74,11 @@ class Plan:
             if writes:
                 self._writes.setdefault(self.graph.block[op], []).append((self.graph.start[op], writes))
             for result in op.results:
-                if isinstance(result.type, TensorType) and not self._lazy_kind(op) and result not in self.graph.inductions:
+                if (
+                    isinstance(result.type, TensorType)
+                    and not self._lazy_kind(op)
+                    and result not in self.graph.inductions
+                ):
                     held.add(result)
             if op.kind == "gather" and op.operands[0].op is not None:
                 held.add(op.operands[0])
@@ -82,7 +88,9 @@ class Plan:
 
     def _lazy_kind(self, op: Op) -> bool:
         if OPS[op.kind].elementwise:
-            return op.kind not in ("extern", "inline_asm") or (bool(op.attrs.get("pure", True)) and op.attrs.get("pack", 1) == 1)
+            return op.kind not in ("extern", "inline_asm") or (
+                bool(op.attrs.get("pure", True)) and op.attrs.get("pack", 1) == 1
+            )
         return op.kind in LAZY
 
     def is_lazy(self, op: Op) -> bool:
@@ -120,7 +128,11 @@ class Plan:
         pointer = op.operands[0]
         axes = range(len(shape_of(pointer.type)))
         strides = [self.graph.stride(pointer, d) for d in axes]
-        return 2 if any(s is not None and abs(s.step) == 1 for s in strides) or not any(s != Stride(0, 0) for s in strides) else 12
+        return (
+            2
+            if any(s is not None and abs(s.step) == 1 for s in strides) or not any(s != Stride(0, 0) for s in strides)
+            else 12
+        )
 
     # Decisions, from the last op to the first: the roots of a value are known before its operands are looked at
 
@@ -295,7 +307,9 @@ class Plan:
             for at, bases in writes:
                 if low < at < high and any(self._conflict(base, b) for b in bases):
                     return True
-            if root.kind not in ("for", "while", "if") and any(self._conflict(base, b) for b in self.graph.writes(root)):
+            if root.kind not in ("for", "while", "if") and any(
+                self._conflict(base, b) for b in self.graph.writes(root)
+            ):
                 if not self._reads_what_it_writes(load, root):
                     return True
         return False

@@ -46,7 +46,9 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
 
 
 class _Job:
-    def __init__(self, f: FunctionEmitter, op: Op, shape: tuple[int, ...], axis: int, targets: list, by_products: list) -> None:  # type: ignore[type-arg]
+    def __init__(
+        self, f: FunctionEmitter, op: Op, shape: tuple[int, ...], axis: int, targets: list, by_products: list
+    ) -> None:  # type: ignore[type-arg]
         self.f = f
         self.e = f.e
         self.op = op
@@ -166,9 +168,9 @@ class _Job:
             low, high = shuffle(list(range(half))), shuffle(list(range(half, lanes)))
             parts = []
             for picked in (low, high):
-                parts.append([
-                    Cell(w.emit(f"shufflevector {c.typed}, {c.type} poison, {picked}"), c.element, half) for c in acc
-                ])
+                parts.append(
+                    [Cell(w.emit(f"shufflevector {c.typed}, {c.type} poison, {picked}"), c.element, half) for c in acc]
+                )
             acc = self.merge(parts[0], parts[1], half)
             lanes = half
         return [Cell(w.emit(f"extractelement {c.typed}, i64 0"), c.element) for c in acc]
@@ -181,9 +183,9 @@ class _Job:
             parts = []
             for first in (0, 1):
                 picked = shuffle(list(range(first, lanes, 2)))
-                parts.append([
-                    Cell(w.emit(f"shufflevector {c.typed}, {c.type} poison, {picked}"), c.element, half) for c in acc
-                ])
+                parts.append(
+                    [Cell(w.emit(f"shufflevector {c.typed}, {c.type} poison, {picked}"), c.element, half) for c in acc]
+                )
             acc = self.merge(parts[0], parts[1], half)
             lanes = half
         return [Cell(w.emit(f"extractelement {c.typed}, i64 0"), c.element) for c in acc]

@@ -40,7 +40,9 @@ def run(f: FunctionEmitter, block: Block, args: Sequence[Cell], lanes: int) -> l
         elif op.kind == "hint":
             values[op.results[0]] = operand(op.operands[0])
         elif OPS[op.kind].elementwise and not any(isinstance(v.type, TensorType) for v in op.operands):
-            for result, cell in zip(op.results, emit_elementwise(f.w, op, [operand(v) for v in op.operands], lanes), strict=True):
+            for result, cell in zip(
+                op.results, emit_elementwise(f.w, op, [operand(v) for v in op.operands], lanes), strict=True
+            ):
                 values[result] = cell
         else:
             raise Unsupported(f"{op.kind} is not supported in a combine function on this target", op)
@@ -152,7 +154,9 @@ def _neutral_of(op: Op, element: ScalarType) -> float | None:
         return False if element.is_bool else 0
     if kind == "and":
         return True if element.is_bool else -1 if element.is_signed else (1 << element.bits) - 1
-    low, high = (-(1 << element.bits - 1), (1 << element.bits - 1) - 1) if element.is_signed else (0, (1 << element.bits) - 1)
+    low, high = (
+        (-(1 << element.bits - 1), (1 << element.bits - 1) - 1) if element.is_signed else (0, (1 << element.bits) - 1)
+    )
     if element.is_bool:
         return kind == "min"
     return high if kind == "min" else low

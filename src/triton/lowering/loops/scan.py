@@ -1,7 +1,7 @@
 """Prefix combinations.
 
-    along another axis: one running vector            along the vector axis: log steps in the register, then the carry
-    acc[l] = combine(acc[l], x[i, l]) for each i      x = combine(x shifted by 1, x), by 2, by 4, ...; x = combine(carry, x)
+along another axis: one running vector            along the vector axis: log steps in the register, then the carry
+acc[l] = combine(acc[l], x[i, l]) for each i      x = combine(x shifted by 1, x), by 2, by 4, ...; x = combine(carry, x)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import access, regions
 from .buffers import Buffer
 from .emit import FunctionEmitter, rule
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
-from .nest import Shape, choose, count, nest, survey, vectors
+from .nest import Shape, choose, count, nest, survey
 
 
 @rule("scan")
@@ -133,7 +133,9 @@ class _Job:
         step = 1
         while step < lanes:
             moved = shuffle([max(0, i - step) for i in range(lanes)])
-            earlier = [Cell(w.emit(f"shufflevector {c.typed}, {c.type} poison, {moved}"), c.element, lanes) for c in cells]
+            earlier = [
+                Cell(w.emit(f"shufflevector {c.typed}, {c.type} poison, {moved}"), c.element, lanes) for c in cells
+            ]
             keep = "<" + ", ".join(f"i1 {'true' if i >= step else 'false'}" for i in range(lanes)) + ">"
             cells = [
                 Cell(w.emit(f"select <{lanes} x i1> {keep}, {m.typed}, {c.typed}"), c.element, lanes)
