@@ -113,12 +113,12 @@ class JITCallable:
         self.starting_line_number = code.co_firstlineno
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__
-        self.__module__ = fn.__module__
+        self.__module__ = fn.__module__ or ""
         self.__doc__ = fn.__doc__
         self.__globals__ = fn.__globals__
-        self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
+        self._fn_name = f"{self.__module__}.{fn.__qualname__}"
         # Only the lines of the file are taken now; the function is found in them at first need, which keeps import quick.
-        if not fn.__module__.startswith("triton."):
+        if not self.__module__.startswith("triton."):
             linecache.checkcache(self.file)
         self._lines: Sequence[str] | None = linecache.getlines(self.file, fn.__globals__)
         self._raw: list[str] | None = None
