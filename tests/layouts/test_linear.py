@@ -13,6 +13,7 @@ from triton.layouts.linear import (
     padded,
     plan_conversion,
     rank_of,
+    register_changes,
     register_sources,
     solve,
     split_index,
@@ -85,7 +86,7 @@ def test_conversion_plan_is_possible(seed: int) -> None:
             need = {target(r, lane, w) for r in range(target.registers)}
             own = {source(r, lane, w) for r in range(source.registers)}
             warp = {source(r, i, w) for r in range(source.registers) for i in range(source.lanes)}
-            if kind in ("none", "registers"):
+            if kind in ("none", "registers", "select"):
                 assert need <= own
             elif kind == "shuffle":
                 assert need <= warp
@@ -99,6 +100,28 @@ def test_register_conversion_of_reordered_registers() -> None:
     assert plan_conversion(a, b).kind == "registers"
     for r, source in enumerate(register_sources(a, b)):
         assert a(source) == b(r)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_select_conversion(seed: int) -> None:
+    """Which register is taken may depend on the lane: a lane bit and a register bit that trade places in part."""
+    rng = random.Random(seed)
+    source = random_layout(rng, (8, 32))
+    if not source.register:
+        return
+    reached = [0] * len(source.lane)
+    for i in range(len(reached)):
+        for v in source.register:
+            reached[i] ^= v if rng.random() < 0.5 else 0
+    target = LinearLayout(source.shape, source.register, tuple(a ^ b for a, b in zip(source.lane, reached, strict=True)), source.warp)
+    assert plan_conversion(source, target).kind in ("none", "registers", "select")
+    first, changes = register_sources(source, target), register_changes(source, target, "lane")
+    for lane in range(target.lanes):
+        change = 0
+        for bit, c in enumerate(changes):
+            change ^= c if lane >> bit & 1 else 0
+        for r in range(target.registers):
+            assert source(first[r] ^ change, lane) == target(r, lane)
 
 
 def test_blocked_layout_by_hand() -> None:

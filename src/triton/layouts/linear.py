@@ -316,7 +316,8 @@ def distribute(
 class Conversion:
     """How to bring a tile from one layout to another.
 
-    ``kind``: ``none`` (same placement), ``registers`` (renaming within a thread), ``shuffle`` (within a warp), ``shared``.
+    ``kind``: ``none`` (same placement), ``registers`` (renaming within a thread), ``select`` (within a thread too, but which register it
+    is depends on lane and warp), ``shuffle`` (within a warp), ``shared``.
     """
 
     kind: str
@@ -325,8 +326,8 @@ class Conversion:
 def plan_conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
     """The cheapest way that moves every element of ``source`` to where ``target`` wants it.
 
-    Registers suffice when each thread already holds all that it must hold: for every target vector of lanes, warps and blocks the source
-    reaches the same element with the same lane, warp and block. Shuffles suffice when that holds for warps and blocks.
+    Registers suffice when each thread already holds all that it must hold: what the vectors of a lane, warp or block bit differ by is
+    made up by registers (``select``), or is nothing (``registers``). Shuffles suffice when that holds for warps and blocks.
     """
     if source.shape != target.shape:
         raise ValueError(f"layouts of different tiles: {source.shape} and {target.shape}")
@@ -345,17 +346,28 @@ def plan_conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
         return rank_of([*span, *needed]) == rows
 
     if reaches(("lane", "warp", "block"), ("register",)):
-        return Conversion("registers")
+        same = (source.lane, source.warp, source.block) == (target.lane, target.warp, target.block)
+        return Conversion("registers" if same else "select")
     if reaches(("warp", "block"), ("register", "lane")):
         return Conversion("shuffle")
     return Conversion("shared")
 
 
 def register_sources(source: LinearLayout, target: LinearLayout) -> list[int]:
-    """For a ``registers`` conversion: the source register of each target register."""
+    """For a ``registers`` or ``select`` conversion: the source register of each target register at lane 0, warp 0, block 0."""
     result = []
     for r in range(target.registers):
         found = solve(source.register, target(r))
         assert found is not None, "not a register conversion"
+        result.append(found)
+    return result
+
+
+def register_changes(source: LinearLayout, target: LinearLayout, name: str) -> list[int]:
+    """For a ``select`` conversion: what each bit of ``name`` (lane or warp), when set, changes the source register's number by (XOR)."""
+    result = []
+    for ours, theirs in zip(getattr(source, name), getattr(target, name), strict=True):
+        found = solve(source.register, ours ^ theirs)
+        assert found is not None, "not a conversion within threads"
         result.append(found)
     return result

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...ir.core import Op
 from ...ir.types import ElementType
-from ...layouts.linear import LinearLayout, plan_conversion, register_sources
+from ...layouts.linear import LinearLayout, plan_conversion, register_changes, register_sources
 from ...layouts.shared import SharedPlan, plan_shared
 from ..writer import Cell
 from .context import Context, element, memory_bytes
@@ -24,9 +24,22 @@ def converted(c: Context, cells: Sequence[Cell], source: LinearLayout, target: L
         return list(cells)
     if kind == "registers":
         return [cells[r] for r in register_sources(source, target)]
+    if kind == "select":
+        return _selected(c, cells, source, target)
     plan = plan_shared(source, target, memory_bytes(cells[0].element))
     store_tile(c, cells, source, plan)
     return load_tile(c, cells[0].element, target, plan)
+
+
+def _selected(c: Context, cells: Sequence[Cell], source: LinearLayout, target: LinearLayout) -> list[Cell]:
+    """Each thread picks among its registers, by bits of its lane and warp number."""
+    found = list(cells)
+    for name, number in (("lane", c.lane), ("warp", c.warp)):
+        for bit, change in enumerate(register_changes(source, target, name)):
+            if change:
+                test = c.w.emit(f"icmp ne i32 {c.w.emit(f'and i32 {number}, {1 << bit}')}, 0")
+                found = [c.choose(test, found[r ^ change], cell) for r, cell in enumerate(found)]
+    return [found[r] for r in register_sources(source, target)]
 
 
 def store_tile(c: Context, cells: Sequence[Cell], layout: LinearLayout, plan: SharedPlan) -> None:
