@@ -306,6 +306,18 @@ def constants() -> None:
         rest -= parts[-1]
     print("\n#: pi / 2: three parts of at most 33 bits and the rest")
     print(f"HALF_PI: Final = ({', '.join(repr(float(p)) for p in [*parts, rest])})")
+    print(f"HALF_PI_PAIR: Final = ({float(half_pi)!r}, {float(half_pi - mp.mpf(float(half_pi)))!r})")
+    first = rounded(half_pi, 32)
+    second = rounded(half_pi - first, 32)
+    print("\n#: pi / 2 as three floats")
+    print(f"HALF_PI_F32: Final = ({first!r}, {second!r}, {rounded(half_pi - first - second, 32)!r})")
+    with mp.workdps(500):
+        bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (64 * 19)))
+    print("\n#: 2 / pi in words of 64 bits, after a word of zeros")
+    print("TWO_OVER_PI_WORDS: Final = (\n    0,")
+    for k in reversed(range(19)):
+        print(f"    0x{bits >> (64 * k) & (1 << 64) - 1:016X},")
+    print(")")
     print(f"\nTWO_OVER_PI: Final = {float(2 / mp.pi)!r}")
     print(f"LOG2_E: Final = {float(1 / ln2)!r}")
     high = mp.floor(1 / ln2 * 2**20) / 2**20

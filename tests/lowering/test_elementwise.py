@@ -210,14 +210,22 @@ def test_float_arithmetic(kind: str, lanes: int) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_remainder_of_far_apart_floats() -> None:
     """Quotients from 2^-10 to 2^200, and dividends just below and above multiples of the divisor."""
-    rng = np.random.default_rng(12)
-    y = np.exp(rng.uniform(-90, 40, 20000)).astype(np.float32)
-    x = (y.astype(np.float64) * np.exp2(rng.uniform(-10, 200, 20000)) * rng.choice([-1, 1], 20000)).astype(np.float32)
-    multiple = (rng.integers(1, 1 << 29, 20000) * y.astype(np.float64)).astype(np.float32)
-    x = np.concatenate([x, multiple, np.nextafter(multiple, np.float32(0))])
-    y = np.concatenate([y, y, y])
-    for features, lanes in ((HOST, 16), (PLAIN, 4), (HOST, 0)):
-        np.testing.assert_array_equal(run("rem", T.f32, T.f32, x, y, features=features, lanes=lanes), np.fmod(x, y))
+    rng, count = np.random.default_rng(12), 6000
+    for name, dtype, bits in (("f32", np.float32, 29), ("f64", np.float64, 52)):
+        y = np.exp(rng.uniform(-90, 40, count)).astype(dtype)
+        x = (y.astype(np.float64) * np.exp2(rng.uniform(-10, 200, count)) * rng.choice([-1, 1], count)).astype(dtype)
+        multiple = (rng.integers(1, 1 << bits, count) * y.astype(np.float64)).astype(dtype)
+        unsigned = f"u{np.dtype(dtype).itemsize}"
+        noise = rng.integers(0, np.iinfo(unsigned).max, (2, count), unsigned).view(dtype)
+        tiny = rng.integers(0, 1 << 20, (2, count)).astype(unsigned).view(dtype)
+        x = np.concatenate([x, multiple, np.nextafter(multiple, dtype(0)), noise[0], noise[0], tiny[0]])
+        y = np.concatenate([y, y, y, noise[1], tiny[1], tiny[1]])
+        for features, lanes in ((HOST, 16), (PLAIN, 4), (HOST, 0)):
+            got = run("rem", T.SCALARS[name], T.SCALARS[name], x, y, features=features, lanes=lanes)
+            expected = np.fmod(x, y)
+            np.testing.assert_array_equal(got, expected)
+            number = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(expected[number]))
 
 
 def small_pairs(name: str) -> tuple[np.ndarray, np.ndarray]:

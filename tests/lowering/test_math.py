@@ -248,6 +248,25 @@ def test_small_floats(kind: str, name: str) -> None:
     assert (got != expected)[~nan].mean() < 0.002
 
 
+def test_huge_angles() -> None:
+    """All exponents, and the doubles and floats that come closest to multiples of pi / 2 (found by continued
+    fractions).
+    """
+    rng = np.random.default_rng(29)
+    worst = [5319372648326541416707072.0, 16367173.0 * 2.0**72, 2.0**1023, 1e22]
+    huge = np.concatenate([np.exp(rng.uniform(11, 709, 3000)), worst, [65536.0, 65537.0, 105615.0, 524287.9, 524288.1]])
+    huge = np.concatenate([huge, -huge])
+    closest = np.array([6381956970095103.0 * 2.0**797])  # of all doubles; the cosine has been computed in 2500 bits
+    check("cos", compiled("cos", T.f64)(closest), np.array([L("-4.687165924254627611122583e-19")]), 0.6, closest)
+    for lanes, features in ((8, HOST), (0, HOST), (4, PLAIN)):
+        for name, function in (("sin", math.sin), ("cos", math.cos)):
+            got = compiled(name, T.f64, lanes=lanes, features=features)(huge)
+            check(name, got, reference_turns(huge, function), 1.3, huge)
+            x = huge[np.abs(huge) < 3e38].astype(np.float32)
+            got = compiled(name, T.f32, lanes=lanes, features=features)(x)
+            check(name, got, reference_turns(x.astype(np.float64), function), 1.7, x)
+
+
 def test_pow_special_cases() -> None:
     values = [
         0.0,
@@ -539,6 +558,14 @@ def test_every_form_compiles_in_every_shape() -> None:
         for element in (T.f32, T.f64):
             for lanes in (0, 4):
                 assert "run" in compiled(name, *[element] * count, lanes=lanes).ir
+
+
+@pytest.mark.parametrize("kind", ["sin", "cos", "rem"])
+def test_reductions_need_no_c_library(kind: str) -> None:
+    for element in (T.f32, T.f64):
+        code = Compiled(kind, [element] * (2 if kind == "rem" else 1), [element], lanes=4)
+        declared = [line for line in code.ir.splitlines() if line.startswith("declare") and "@llvm." not in line]
+        assert declared == []
 
 
 def test_vector_functions_call_no_library() -> None:

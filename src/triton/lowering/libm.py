@@ -8,9 +8,10 @@ from ..ir.core import Op
 from ..ir.table import IRError
 from ..ir.types import ElementType, element_of, f32, f64, i32, i64
 from . import convert, directed
+from .calls import per_lane
 from .math import FORMS
 from .values import Num, num
-from .vectormath import INF, per_lane
+from .vectormath import INF
 from .writer import Cell, FunctionWriter
 
 Rule = Callable[[FunctionWriter, str, Sequence[Cell], ElementType], Cell]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ..ir.types import ScalarType, f32, f64
 from .convert import from_wide, to_wide
+from .functions import FUNCTIONS, fmod
 from .special import FORMS as SPECIAL
 from .values import Num, num
-from .vectormath import FUNCTIONS
 from .writer import Cell, FunctionWriter
 
 
@@ -41,6 +41,7 @@ FORMS: dict[str, tuple[int, Callable[..., Num]]] = {
     **SPECIAL,
     **{name: (1, compute) for name, compute in {**FUNCTIONS, **UNARY}.items()},
     **{name: (1, _intrinsic(name)) for name in ("rint", "nearbyint", "trunc", "round", "roundeven", "fabs")},
+    "fmod": (2, fmod),
     "copysign": (2, _intrinsic("copysign")),
     "fmin": (2, _extremum("olt")),
     "fmax": (2, _extremum("ogt")),

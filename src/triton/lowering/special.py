@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import factorial, pi, sqrt
 
+from .calls import outlined, per_lane, per_lane_in_double
+from .functions import FUNCTIONS
 from .values import Num
-from .vectormath import FUNCTIONS, INF, fmod, outlined, per_lane, per_lane_in_double
+from .vectormath import INF
 
 NAN = float("nan")
 
@@ -185,7 +187,6 @@ _TABLE: dict[str, tuple[int, Callable[..., Num]]] = {
             else per_lane("pow", [x.const(10.0), x], "double")
         ),
     ),
-    "fmod": (2, fmod),
     "erfinv": (1, _in_double(_erfinv)),
     "erfcinv": (1, _in_double(_erfcinv)),
     "erfcx": (1, _in_double(_erfcx)),

@@ -1,6 +1,6 @@
 """exp, exp2, expm1, log, log2, sin, cos, tanh and erf of float and double values, written in plain arithmetic.
 
-Within 1 ulp (f32) and 2 ulp (f64) over the whole range; denormals, infinities, NaN and signed zeros come out as C has
+Within 2 ulp over the whole range (most within 1); denormals, infinities, NaN and signed zeros come out as C has
 them. Method: reduction to a small interval with constants split so that the leading products are exact, then a
 polynomial (``coefficients.py``). Rounding to an integer is done by adding 1.5 * 2^(mantissa bits), whose low bits are
 then that integer. Every function works on scalars and on vectors and never branches on data, except sin and cos,
@@ -9,12 +9,11 @@ whose huge arguments are left to the C library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import coefficients as c
 from .values import Num
-from .writer import FunctionWriter, ModuleWriter, vector
 
 INF = float("inf")
 
@@ -92,7 +91,7 @@ def _clamp(x: Num, low: float | None, high: float | None) -> Num:
     return x
 
 
-def _nearest(x: Num, factor: float) -> tuple[Num, Num]:
+def nearest(x: Num, factor: float) -> tuple[Num, Num]:
     """x * factor rounded to an integer, as a float and as an integer. The product must be below 2^(mantissa - 1)."""
     f = _FORMATS[x.base]
     shifted = x.muladd(factor, f.magic)
@@ -116,7 +115,7 @@ def _power_of_two(n: Num, base: str) -> Num:
 def _reduce_exp(x: Num) -> tuple[Num, Num]:
     """n and exp(r) - 1 with x = n ln 2 + r."""
     f = _FORMATS[x.base]
-    n_float, n = _nearest(x, c.LOG2_E)
+    n_float, n = nearest(x, c.LOG2_E)
     r = n_float.muladd(-f.ln2[1], n_float.muladd(-f.ln2[0], x))
     return n, (r * r).muladd(r.polynomial(f.exp), r)
 
@@ -130,7 +129,7 @@ def exp(x: Num) -> Num:
 def exp2(x: Num) -> Num:
     f = _FORMATS[x.base]
     x = _clamp(x, -f.bias - f.mantissa - 2.0, f.bias + 2.0)
-    n_float, n = _nearest(x, 1.0)
+    n_float, n = nearest(x, 1.0)
     r = x - n_float
     return _scale(r.muladd(r.polynomial(f.exp2), 1.0), n)
 
@@ -229,110 +228,6 @@ def log2(x: Num) -> Num:
     return _finish_log(x, total + (error + ((k - total) + product)))
 
 
-_TRIG_LIMIT = 2.0**19
-
-
-def _reduce_trig(x: Num) -> tuple[Num, Num, Num]:
-    """r, its low part, and the quadrant with x = quadrant * pi/2 + r. |x| is at most _TRIG_LIMIT. All of double."""
-    p1, p2, p3, p4 = c.HALF_PI
-    n, quadrant = _nearest(x, c.TWO_OVER_PI)
-    r = x - n * p1  # exact, as is n * p2
-    second = n * p2
-    high = r - second
-    low = (r - high) - second  # |r| > |second| or the difference is exact anyway
-    third = n * p3
-    top = high - third
-    part = high - top
-    low = low + ((part - third) - n * p4)
-    result = top + low
-    return result, (top - result) + low, quadrant
-
-
-def _sin_cos(x: Num, shift: int) -> Num:
-    """sin(x + shift * pi/2) for |x| <= _TRIG_LIMIT; NaN for infinities."""
-    if x.base == "float":
-        wide = x.convert("fpext", "double")
-        n, whole = _nearest(wide, c.TWO_OVER_PI)
-        reduced = n.muladd(-(c.HALF_PI[1] + c.HALF_PI[2]), n.muladd(-c.HALF_PI[0], wide))
-        r, quadrant = reduced.convert("fptrunc", "float"), whole.convert("trunc", "i32")
-        z = r * r
-        sine = (z * r).muladd(z.polynomial(c.SIN_F32), r)
-        cosine = (z * z).muladd(z.polynomial(c.COS_F32), z.muladd(-0.5, 1.0))
-    else:
-        r, low, quadrant = _reduce_trig(x)
-        z = r * r
-        sine = r - ((z * (low * 0.5 - z * r * z.polynomial(c.SIN_F64[1:])) - low) - z * r * c.SIN_F64[0])
-        half = z * 0.5
-        head = 1.0 - half
-        cosine = head + (((1.0 - head) - half) + (z * z * z.polynomial(c.COS_F64) - r * low))
-    if shift:
-        quadrant = quadrant + shift
-    chosen = (quadrant & 1).eq(0).select(sine, cosine)
-    sign = (quadrant & 2) << (quadrant.bits - 2)
-    return (chosen.to_bits() ^ sign).bitcast(x.base)
-
-
-def _trig(name: str, shift: int) -> Callable[[Num], Num]:
-    def is_huge(x: Num) -> Num:
-        return x.abs().gt(_TRIG_LIMIT)
-
-    def compute(x: Num) -> Num:
-        result = _sin_cos(x, shift)
-        if name == "sin":
-            result = x.eq(0.0).select(x, result)
-        return _with_rare_lanes(name, result, is_huge(x) & x.abs().lt(INF), is_huge, x)
-
-    return compute
-
-
-def _with_rare_lanes(symbol: str, usual: Num, rare: Num, test: Callable[..., Num], *args: Num) -> Num:
-    """``usual``, but if ``rare`` (i1) holds anywhere, the C function ``symbol`` of ``args`` where ``test(*args)``
-    holds.
-    """
-    w, lanes = usual.w, usual.lanes
-    name = f"tl.{symbol}.rare.{usual.base}{lanes or ''}"
-
-    def build(module: ModuleWriter) -> FunctionWriter:
-        names = [f"%a{i}" for i in range(len(args))]
-        params = [f"{usual.type} {n}" for n in ("%usual", *names)]
-        attributes = module.attributes("cold noinline nounwind willreturn memory(none)")
-        inner = FunctionWriter(module, name, usual.type, params, linkage="internal", attributes=attributes)
-        values = [Num(inner, n, usual.base, lanes) for n in names]
-        slow = per_lane_in_double(symbol, *values)
-        inner.ret(test(*values).select(slow, Num(inner, "%usual", usual.base, lanes)).typed)
-        return inner
-
-    helper = w.module.helper(name, build)
-    anywhere = rare.text
-    if lanes:
-        callee = w.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [rare.type])
-        anywhere = w.call("i1", callee, [rare.typed])
-    before = w.block
-    weights = w.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
-    with w.branch(anywhere, "rare", f", !prof {weights}"):
-        other = w.call(usual.type, helper, [usual.typed, *(a.typed for a in args)])
-        inside = w.block
-    return Num(w, w.emit(f"phi {usual.type} [ {usual.text}, %{before} ], [ {other}, %{inside} ]"), usual.base, lanes)
-
-
-def fmod(x: Num, y: Num) -> Num:
-    """C's fmod: exact, with the sign of x. For float by one division in double, unless the quotient is huge."""
-    if x.base == "double":
-        return per_lane("fmod", [x, y], "double")
-    dividend, divisor = x.abs().convert("fpext", "double"), y.abs().convert("fpext", "double")
-    quotient = (dividend / divisor).call("trunc")
-    rest = dividend - quotient * divisor  # exact: quotient and divisor have 29 and 24 bits
-    rest = rest.lt(0.0).select(rest + divisor, rest)  # the quotient had been rounded up to an integer
-    result = rest.convert("fptrunc", "float").call("copysign", x)
-    result = (y.abs().eq(INF) & x.abs().lt(INF)).select(x, result)
-
-    def is_huge(x: Num, y: Num) -> Num:
-        return (x.abs() * 2.0**-29).gt(y.abs())
-
-    # x / 2^29 may lose bits when it is a denormal, but then y has so few bits that the product is exact all the same.
-    return _with_rare_lanes("fmod", result, is_huge(x, y) & (x.abs().lt(INF) & y.ne(0.0)), is_huge, x, y)
-
-
 def erf(x: Num) -> Num:
     """x + x q(x^2) near zero, 1 - erfc(|x|) farther out."""
     a = x.abs()
@@ -344,65 +239,3 @@ def erf(x: Num) -> Num:
         scaled = ((limited - 2.0) / (limited + 2.0)).polynomial(c.ERF_TAIL_F64)
         far = 1.0 - exp(-(limited * limited)) * scaled
     return a.compare("ult", c.ERF_SPLIT).select(near, far.call("copysign", x))
-
-
-def per_lane(symbol: str, args: Sequence[Num], base: str) -> Num:
-    """Calls the C function ``symbol`` for each lane; the result is of LLVM type ``base``."""
-    w, lanes = args[0].w, args[0].lanes
-    name = w.module.c_function(symbol, base)
-    callee = w.module.declare(name, base, [a.base for a in args], "nounwind willreturn memory(none)")
-    if not lanes:
-        return Num(w, w.call(base, callee, [a.typed for a in args]), base, 0)
-    result = "poison"
-    for lane in range(lanes):
-        scalars = [f"{a.base} {w.emit(f'extractelement {a.typed}, i64 {lane}')}" for a in args]
-        value = w.call(base, callee, scalars)
-        result = w.emit(f"insertelement <{lanes} x {base}> {result}, {base} {value}, i64 {lane}")
-    return Num(w, result, base, lanes)
-
-
-def per_lane_in_double(symbol: str, *args: Num) -> Num:
-    """``per_lane`` in double precision whatever the arguments are, rounded to the first one's type."""
-    wide = [a if a.base == "double" else a.convert("fpext", "double") for a in args]
-    result = per_lane(symbol, wide, "double")
-    return result if args[0].base == "double" else result.convert("fptrunc", "float")
-
-
-def outlined(name: str, compute: Callable[..., Num], count: int = 1) -> Callable[..., Num]:
-    """``compute`` as a call of a helper function of the module, to be inlined by LLVM: its text is written once for
-    each type.
-    """
-
-    def call(*args: Num) -> Num:
-        x = args[0]
-        symbol = f"tl.{name}.{x.base}{x.lanes or ''}"
-        type = vector(x.base, x.lanes)
-
-        def build(module: ModuleWriter) -> FunctionWriter:
-            params = [f"{type} %a{i}" for i in range(count)]
-            attributes = module.attributes("alwaysinline nounwind willreturn memory(none)")
-            w = FunctionWriter(module, symbol, type, params, linkage="internal", attributes=attributes)
-            w.ret(compute(*(Num(w, f"%a{i}", x.base, x.lanes) for i in range(count))).typed)
-            return w
-
-        callee = x.w.module.helper(symbol, build)
-        return Num(x.w, x.w.call(type, callee, [a.typed for a in args]), x.base, x.lanes)
-
-    return call
-
-
-FUNCTIONS: dict[str, Callable[[Num], Num]] = {
-    name: outlined(name, compute)
-    for name, compute in (
-        ("exp", exp),
-        ("exp2", exp2),
-        ("expm1", expm1),
-        ("log", log),
-        ("log2", log2),
-        ("log1p", log1p),
-        ("tanh", tanh),
-        ("erf", erf),
-        ("sin", _trig("sin", 0)),
-        ("cos", _trig("cos", 1)),
-    )
-}
