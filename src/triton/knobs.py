@@ -235,7 +235,7 @@ class env_nvidia_tool(env_base[str, NvidiaTool]):
     def get(self) -> NvidiaTool:
         return self.transform(getenv(self.key) or "")
 
-    def transform(self, path: str) -> NvidiaTool:  # type: ignore[override]
+    def transform(self, path: str) -> NvidiaTool:
         for candidate in (path, self.default_path):
             if candidate and os.access(candidate, os.X_OK):
                 tool = NvidiaTool.from_path(candidate)
@@ -430,9 +430,9 @@ class redis_knobs(base_knobs):
 
 class cache_knobs(base_knobs):
     home_dir = env_str("TRITON_HOME", os.path.expanduser("~/"))
-    dump_dir = env_str_callable_default("TRITON_DUMP_DIR", lambda: cache.get_triton_dir("dump"))
-    override_dir = env_str_callable_default("TRITON_OVERRIDE_DIR", lambda: cache.get_triton_dir("override"))
-    dir = env_str_callable_default("TRITON_CACHE_DIR", lambda: cache.get_triton_dir("cache"))
+    dump_dir = env_str_callable_default("TRITON_DUMP_DIR", lambda: _triton_dir("dump"))
+    override_dir = env_str_callable_default("TRITON_OVERRIDE_DIR", lambda: _triton_dir("override"))
+    dir = env_str_callable_default("TRITON_CACHE_DIR", lambda: _triton_dir("cache"))
     size = env_size("TRITON_CACHE_SIZE")
     manager_class = env_class("TRITON_CACHE_MANAGER", "CacheManager")
     remote_manager_class = env_class("TRITON_REMOTE_CACHE_BACKEND", "RemoteCacheBackend")
@@ -559,9 +559,13 @@ class proton_knobs(base_knobs):
     enable_hw_trace = env_bool("TRITON_ENABLE_HW_TRACE")
 
 
+def _triton_dir(name: str) -> str:
+    return cache.get_triton_dir(name)
+
+
 build = build_knobs()
 redis = redis_knobs()
-cache = cache_knobs()
+cache: cache_knobs = cache_knobs()
 compilation = compilation_knobs()
 autotuning = autotuning_knobs()
 runtime = runtime_knobs()

@@ -50,7 +50,12 @@ def _summarize(times: list[float], quantiles: Sequence[float] | None, return_mod
         return values[0] if len(values) == 1 else values
     if return_mode == "all":
         return times
-    chosen = {"min": builtins.min, "max": builtins.max, "mean": statistics.fmean, "median": statistics.median}
+    chosen: dict[str, Callable[[list[float]], float]] = {
+        "min": builtins.min,
+        "max": builtins.max,
+        "mean": statistics.fmean,
+        "median": statistics.median,
+    }
     return chosen[return_mode](times)
 
 
@@ -172,7 +177,7 @@ def nvsmi(attrs: Sequence[str]) -> list[int]:
 def get_dram_gbps(device: int | None = None) -> float:
     """Memory bandwidth of a device in GB/s, from its clock and bus width."""
     properties = _properties(device, "get_dram_gbps", ("mem_clock_rate", "mem_bus_width"))
-    return float(properties["mem_clock_rate"]) * properties["mem_bus_width"] * 2 / 1e6 / 8
+    return float(properties["mem_clock_rate"]) * float(properties["mem_bus_width"]) * 2 / 1e6 / 8
 
 
 def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
@@ -195,7 +200,7 @@ def _properties(device: int | None, name: str, needed: Sequence[str]) -> dict[st
 
 
 def cuda_memcheck(**target_kwargs: Any) -> Callable[[Any], Any]:
-    """Decorator for tests: run under compute-sanitizer when the arguments match. Without CUDA there is nothing to run."""
+    """Decorator for tests: run under compute-sanitizer when the arguments match."""
     _no_cuda("cuda_memcheck")
 
 
@@ -369,7 +374,7 @@ def _write_csv(path: str, columns: Sequence[str], rows: Sequence[Sequence[Any]],
 
 def _frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
     try:
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError("return_df=True needs pandas, which is not installed") from None
     return pd.DataFrame(rows, columns=list(columns))

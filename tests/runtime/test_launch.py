@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,17 @@ import pytest
 from reference_backend import ReferenceBackend, ReferenceDriver
 
 import triton
+import triton.backends as backends
+import triton.compiler.kernel
 import triton.language as tl
+import triton.runtime.driver
+import triton.runtime.jit
 from triton import knobs
 from triton.errors import TritonError
 from triton.runtime.errors import LaunchError
 
+driver_module = sys.modules["triton.runtime.driver"]  # the package's attribute of that name is the object in it
+jit_module = sys.modules["triton.runtime.jit"]
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("device", "fresh")
 
@@ -416,3 +423,51 @@ WIDTH: Any = None
 @triton.jit
 def reads_global(out):  # type: ignore[no-untyped-def]
     tl.store(out, WIDTH)
+
+
+def test_the_arrays_choose_the_driver(monkeypatch: pytest.MonkeyPatch, device: ReferenceDriver) -> None:
+    class GPUDriver(ReferenceDriver):
+        device_kinds = ("gpu",)
+
+        @classmethod
+        def is_active(cls) -> bool:
+            return True
+
+    class HostDriver(ReferenceDriver):
+        @classmethod
+        def is_active(cls) -> bool:
+            return True
+
+    class OnGPU:
+        def __init__(self, array: np.ndarray[Any, Any]) -> None:
+            self.array, self.dtype, self.device = array, array.dtype, "gpu"
+            self.shape = array.shape
+
+        def data_ptr(self) -> int:
+            return int(self.array.ctypes.data)
+
+        def byte_range(self) -> tuple[int, int]:
+            return self.data_ptr(), self.data_ptr() + self.array.nbytes
+
+    known = {
+        "gpu": backends.Backend(ReferenceBackend, GPUDriver),
+        "host": backends.Backend(ReferenceBackend, HostDriver),
+    }
+    monkeypatch.setattr(backends, "_in_tree", known)
+    monkeypatch.setattr(backends, "_all", {**backends.all_backends(), **known})
+    config = driver_module.DriverConfig()
+    monkeypatch.setattr(jit_module, "driver", config)
+    monkeypatch.setattr(driver_module, "_ORDER", ("gpu", "host"))
+    monkeypatch.setattr(triton.compiler.kernel, "driver", config)
+    assert isinstance(config.active, GPUDriver)
+    x, out = np.ones(8, "f4"), np.zeros(8, "f4")
+    kernels.add[(1,)](OnGPU(x), OnGPU(x), OnGPU(out), 8, BLOCK=8)
+    kernels.add[(1,)](x, x, out, 8, BLOCK=8)
+    np.testing.assert_array_equal(out, 2)
+    used = [(type(cache.driver), len(cache.driver.launches)) for cache in kernels.add.device_caches.values()]
+    assert used == [(GPUDriver, 1), (HostDriver, 1)]
+    with pytest.raises(LaunchError, match="argument 'y' is on device 'cpu', the launch needs 'gpu'"):
+        kernels.add[(1,)](OnGPU(x), x, OnGPU(out), 8, BLOCK=8)
+    config.set_active(GPUDriver())
+    with pytest.raises(LaunchError, match="argument 'x' is on device 'cpu', the launch needs 'gpu'"):
+        kernels.add[(1,)](x, x, out, 8, BLOCK=8)

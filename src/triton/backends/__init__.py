@@ -70,6 +70,9 @@ def _only_subclass(module: ModuleType, base: type[Any]) -> type[Any]:
     return found[0]
 
 
+# Names under which other packages look for back ends of this one.
+_ALIASES = {"nvidia": "cuda", "amd": "hip"}
+
 _in_tree: dict[str, Backend] | None = None
 _all: dict[str, Backend] | None = None
 
@@ -91,6 +94,7 @@ def all_backends() -> dict[str, Backend]:
     global _all
     if _all is None:
         _all = dict(in_tree_backends())
+        _all.update({alias: _all[name] for alias, name in _ALIASES.items() if name in _all and alias not in _all})
         if os.environ.get("TRITON_BACKENDS_IN_TREE", "") != "1":
             from importlib.metadata import entry_points  # reads every installed package: launches do without it
 
@@ -107,10 +111,11 @@ def missing_backend(name: str) -> str:
 
 def make_backend(target: GPUTarget) -> BaseBackend:
     """The back end for a target. Raises RuntimeError when there is none."""
-    named = in_tree_backends().get(target.backend)
+    named = in_tree_backends().get(target.backend) or all_backends().get(target.backend)
     if named is not None and named.compiler.supports_target(target):
         return named.compiler(target)
-    fitting = [b.compiler for b in all_backends().values() if b.compiler.supports_target(target)]
+    every = {b.compiler for b in all_backends().values()}
+    fitting = [compiler for compiler in every if compiler.supports_target(target)]
     if not fitting:
         raise RuntimeError(missing_backend(target.backend))
     if len(fitting) > 1:

@@ -121,7 +121,9 @@ def compile(
     if cached and not knobs.compilation.override and not knobs.compilation.dump_ir:
         entry = load_entry(manager, name)
         if entry is not None:
-            kernel = CompiledKernel.from_parts(src, *entry, key)
+            # Options that change no code share an entry; a kernel tells the ones it was asked for.
+            metadata = {**entry[0], **vars(parsed), "options": dict(vars(parsed))}
+            kernel = CompiledKernel.from_parts(src, metadata, *entry[1:], key)
             _tell_listener(src, kernel, timer, True)
             return kernel
     metadata = _first_metadata(src, key, target, parsed, env_vars)

@@ -100,8 +100,9 @@ class CompiledKernel:
     """
 
     # What belongs to the process stays out of __dict__, which PyTorch sends to other processes.
-    __slots__ = ("__dict__", "__weakref__", "_run")
+    __slots__ = ("__dict__", "__weakref__", "_driver", "_run")
     _run: Launcher | None
+    _driver: Any
 
     def __init__(self, src: Any, metadata_group: dict[str, str], hash: str) -> None:
         (index,) = (path for name, path in metadata_group.items() if name.endswith(".json"))
@@ -171,7 +172,7 @@ class CompiledKernel:
         """Load the code on the current device."""
         if self.module is not None and getattr(self, "_run", None) is not None:
             return
-        active = driver.active
+        active = getattr(self, "_driver", None) or driver.for_target(self.metadata.target)
         limit = active.get_device_properties(active.get_current_device()).get("max_shared_mem")
         if limit is not None and self.shared > limit:
             raise OutOfResources(self.shared, limit, "shared memory")
@@ -186,10 +187,15 @@ class CompiledKernel:
         if hooks:
             hooks(self.module, self.function, self.name, self.metadata_group, self.hash)
 
+    def launched_by(self, chosen: Any) -> CompiledKernel:
+        """Bind the kernel to a driver; without this, the active one that fits its target is used."""
+        self._driver = chosen
+        return self
+
     def recompile(self, **options: Any) -> CompiledKernel:
         """The same kernel with some options changed."""
         chosen = {**self.metadata.options, **options}
-        return _recompile(self, chosen)
+        return _recompile(self, chosen).launched_by(getattr(self, "_driver", None))
 
     def launch_metadata(self, grid: tuple[int, ...], stream: int, *args: Any) -> LazyDict | None:
         """What launch hooks get; None while no hook is set."""
@@ -209,7 +215,7 @@ class CompiledKernel:
         def launch(*args: Any, stream: int | None = None) -> None:
             run = self.run
             if stream is None:
-                stream = driver.active.get_current_stream(driver.active.get_current_device())
+                stream = run.current_stream()
             enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
             metadata = self.launch_metadata(sizes, stream, *args)
             run(*sizes, stream, self.function, self.packed_metadata, metadata, enter or None, leave or None, *args)

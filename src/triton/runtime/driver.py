@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .. import knobs
 from ..backends import all_backends, in_tree_backends, missing_backend
+from ..backends.compiler import GPUTarget
 from ..backends.driver import DriverBase
 from .errors import LaunchError
 
@@ -26,17 +28,25 @@ def create_driver() -> DriverBase:
             raise LaunchError(missing_backend(wanted))
         driver: DriverBase = found[wanted].driver()
         return driver
-    names = sorted(found, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
-    for name in names:
+    for candidate in active_drivers():
+        first: DriverBase = candidate()
+        return first
+    raise LaunchError(f"no back end can run kernels here; these are installed: {', '.join(all_backends()) or 'none'}")
+
+
+def active_drivers() -> Iterator[type[DriverBase]]:
+    """The drivers that have a device, in order of preference: GPUs, then the CPU, then those of other packages."""
+    found = in_tree_backends()
+    for name in sorted(found, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)):
         if found[name].driver.is_active():
-            active: DriverBase = found[name].driver()
-            return active
-    if len(all_backends()) > len(found):
-        for backend in all_backends().values():
-            if backend.driver.is_active():
-                other: DriverBase = backend.driver()
-                return other
-    raise LaunchError(f"no back end can run kernels here; these are installed: {', '.join(names) or 'none'}")
+            yield found[name].driver
+    for name, backend in all_backends().items():
+        if (
+            name not in found
+            and backend.driver not in {b.driver for b in found.values()}
+            and backend.driver.is_active()
+        ):
+            yield backend.driver
 
 
 class DriverConfig:
@@ -45,6 +55,7 @@ class DriverConfig:
     def __init__(self) -> None:
         self._default: DriverBase | None = None
         self._active: DriverBase | None = None
+        self._others: dict[str, DriverBase | None] = {}
 
     @property
     def default(self) -> DriverBase:
@@ -59,6 +70,35 @@ class DriverConfig:
         if self._active is None:
             self._active = self.default
         return self._active
+
+    def for_arrays_on(self, kind: str) -> DriverBase:
+        """The driver for a launch whose arrays are all on devices of one kind: the active one if it fits or was chosen
+        by the user, else another that has such devices."""
+        active = self.active
+        if kind in active.device_kinds or active is not self._default or knobs.runtime.default_backend:
+            return active
+        if kind not in self._others:
+            fitting = (candidate for candidate in active_drivers() if kind in candidate.device_kinds)
+            found = next(fitting, None)
+            self._others[kind] = None if found is None else found()
+        return self._others[kind] or active
+
+    def for_target(self, target: GPUTarget) -> DriverBase:
+        """The driver for code made for ``target``: the active one, unless its device is of another kind and a driver of
+        the right kind is there."""
+        active = self.active
+        if active.get_current_target().backend == target.backend:
+            return active
+        for other in self._others.values():
+            if other is not None and other.get_current_target().backend == target.backend:
+                return other
+        for candidate in active_drivers():
+            made = candidate()
+            if made.get_current_target().backend == target.backend:
+                for kind in made.device_kinds:
+                    self._others.setdefault(kind, made)
+                return made
+        return active
 
     def set_active(self, driver: DriverBase) -> None:
         self._active = driver

@@ -27,7 +27,14 @@ from ..frontend.source import (
 )
 from ..knobs import get_cache_invalidating_env_vars
 from ._async_compile import FutureKernel, active_mode
-from .arguments import mangle_type, native_specialize_impl, specialize_argument, type_canonicalisation_dict
+from .arguments import (
+    as_array,
+    device_of,
+    mangle_type,
+    native_specialize_impl,
+    specialize_argument,
+    type_canonicalisation_dict,
+)
 from .binding import (
     Binder,
     convert_to_tuple_if_list,
@@ -225,6 +232,19 @@ def forget_hashes(fn: JITCallable, seen: set[int]) -> None:
             forget_hashes(callee, seen)
 
 
+def driver_for(values: list[Any], active: Any) -> Any:
+    """The driver for a launch: the active one, unless all arrays are on another kind of device that has a driver too."""
+    kind = None
+    for value in values:
+        array = as_array(value) if hasattr(value, "dtype") or hasattr(value, "__dlpack__") else None
+        if array is not None:
+            here = device_of(array)
+            if here in active.device_kinds or (kind is not None and here != kind):
+                return active
+            kind = here
+    return active if kind is None else driver.for_arrays_on(kind)
+
+
 @dataclass(slots=True)
 class _DeviceCache:
     """What a kernel keeps per device. Unpacks like the tuple that PyTorch's exporter reads."""
@@ -236,9 +256,12 @@ class _DeviceCache:
     binder: Binder
     driver: Any
     option_names: frozenset[str]
+    texts: dict[Any, str]
     loaded: list[Any]  # code that the native dispatcher may jump to
 
     def __getitem__(self, index: int) -> Any:
+        if index == 0:  # by the text of the key, in which PyTorch's exporter looks for compile-time values
+            return {self.texts.get(key, str(key)): kernel for key, kernel in self.kernels.items()}
         return (self.kernels, self.keys, self.target, self.backend, self.binder)[index]
 
 
@@ -284,7 +307,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
             )
 
     def _init_runtime_state(self) -> None:
-        self.device_caches: dict[int, _DeviceCache] = {}
+        self.device_caches: dict[Any, _DeviceCache] = {}
         self._native: Any = None  # the native dispatcher, for the driver beside it
         self._native_driver: Any = None
         self._lock = threading.Lock()
@@ -334,12 +357,14 @@ class JITFunction(JITCallable, KernelInterface[T]):
         target = active.get_current_target()
         backend = compiler.make_backend(target)
         names = frozenset(vars(backend.parse_options({})))
-        return _DeviceCache({}, {}, target, backend, Binder(self.__name__, self.params), active, names, [])
+        return _DeviceCache({}, {}, target, backend, Binder(self.__name__, self.params), active, names, {}, [])
 
     def _cache_for(self, active: Any, device: int) -> _DeviceCache:
-        cache = self.device_caches.get(device)
+        # Plain numbers for the devices of the usual driver, as PyTorch expects.
+        key = device if active is driver.active else (active.device_kinds, device)
+        cache = self.device_caches.get(key)
         if cache is None or cache.driver is not active:
-            cache = self.device_caches[device] = self._make_cache(active)
+            cache = self.device_caches[key] = self._make_cache(active)
             self._make_native(active)
         return cache
 
@@ -421,6 +446,11 @@ class JITFunction(JITCallable, KernelInterface[T]):
             self.device_caches.clear()
         cache = self._cache_for(active, device)
         values, options = cache.binder.bind(args, kwargs)
+        if not warmup:
+            active = driver_for(values, active)
+            if active is not cache.driver:
+                device = active.get_current_device()
+                cache = self._cache_for(active, device)
         kernel = self._find(cache, values, options, device, warmup)
         if kernel is None or warmup:
             return kernel
@@ -502,14 +532,15 @@ class JITFunction(JITCallable, KernelInterface[T]):
                 raise TypeError(cache.binder.unknown(name, cache.option_names))
         parsed = cache.backend.parse_options({n: v for n, v in options.items() if n in cache.option_names})
         signature, constexprs, attrs = signature_of(self.params, values, key[0])
-        text = compute_cache_key(cache.keys, key[0], options)
+        shown = tuple((kind, v if kind == "constexpr" else k) for (kind, k), v in zip(key[0], values, strict=True))
+        text = cache.texts[key] = f"{shown}{options}"
         hooks = _HookCall(self, text, signature, device, constexprs, parsed, attrs, warmup, cache.target)
         if hooks.call(knobs.runtime.jit_cache_hook, False):
             return None
         source = self.ASTSource(self, signature, constexprs, attrs)
         mode = active_mode.get()
         if mode is None:
-            kernel = self.compile(source, target=cache.target, options=parsed.__dict__)
+            kernel = self.compile(source, target=cache.target, options=parsed.__dict__).launched_by(cache.driver)
             hooks.call(knobs.runtime.jit_post_compile_hook, True)
             return kernel
 
@@ -519,7 +550,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
 
         return mode.submit(
             f"{self.cache_key}-{text}",
-            lambda: self.compile(source, target=cache.target, options=parsed.__dict__),
+            lambda: self.compile(source, target=cache.target, options=parsed.__dict__).launched_by(cache.driver),
             finish,
             lambda: cache.kernels.pop(key, None),
         )

@@ -191,6 +191,10 @@ class Launcher:
         if exit_hook:
             exit_hook(launch_metadata)
 
+    def current_stream(self) -> int:
+        """The stream that a launch goes to when none is named."""
+        return int(self._driver.get_current_stream(self._driver.get_current_device()))
+
     def native_choice(self, values: Sequence[Any], overlap: bool) -> Any:
         """The kernel that the native dispatcher should launch for arguments like these; None when it cannot pass them.
 
