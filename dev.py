@@ -355,19 +355,14 @@ def package(wanted: str) -> Built:
     say("building the conda package with rattler-build")
     start = time.monotonic()
     env = environment(PYTHONPATH=str(ROOT))
-    found = result_of(
-        tools_python(),
-        "-W",
-        "ignore",
-        "-m",
-        "devtools.package",
-        "build",
-        ROOT,
-        source.name,
-        output,
-        *source.variants,
-        env=env,
-    )
+    command = [tools_python(), "-W", "ignore", "-m", "devtools.package", "build", ROOT, source.name, output]
+    log = DEV / "package.log"
+    log.unlink(missing_ok=True)
+    try:
+        found = result_of(*command, *source.variants, env=env)
+    except Failure:
+        print("".join(log.read_text().splitlines(keepends=True)[-80:]) if log.is_file() else "", flush=True)
+        raise
     if not isinstance(found, list) or not found:
         raise Failure("rattler-build made no package")
     first = found[0]
@@ -378,6 +373,7 @@ def package(wanted: str) -> Built:
     )
     say(summary)
     say(f"run dependencies: {', '.join(sorted(first['depends']))}")
+    say(f"log of the build: {log}")
     return Built(source, output.as_uri(), Path(first["file"]), summary)
 
 

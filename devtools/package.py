@@ -16,7 +16,15 @@ from pathlib import Path
 
 from rattler import Channel, Gateway, VirtualPackage, install, solve
 from rattler.exceptions import SolverError
-from rattler_build import JinjaConfig, PlatformConfig, RenderConfig, Stage0Recipe, ToolConfiguration, VariantConfig
+from rattler_build import (
+    JinjaConfig,
+    PlatformConfig,
+    RattlerBuildError,
+    RenderConfig,
+    Stage0Recipe,
+    ToolConfiguration,
+    VariantConfig,
+)
 from rattler_build.package import Package
 from rattler_build.render import RenderedVariant
 
@@ -24,7 +32,11 @@ PLATFORM = "linux-64"
 
 
 class Log:
-    """Prints what rattler-build does: steps, script output, warnings."""
+    """Writes what rattler-build and its scripts say to a file; the console gets the steps and what went wrong."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w")
 
     def on_download_start(self, event: object) -> None:
         """Downloads are local files or shown by their step."""
@@ -32,10 +44,19 @@ class Log:
     on_download_progress = on_download_complete = on_download_start
 
     def on_build_step(self, event: object) -> None:
-        print(f"  [{getattr(event, 'step_name', '')}] {getattr(event, 'message', '')}", flush=True)
+        self._write(f"[{getattr(event, 'step_name', '')}] {getattr(event, 'message', '')}", shown=True)
 
     def on_log(self, event: object) -> None:
-        print(f"  {getattr(event, 'message', '')}", flush=True)
+        message = str(getattr(event, "message", ""))
+        # Results of tests and environments are marked by rattler-build, and pytest's count is what a reader looks for.
+        shown = getattr(event, "level", "") == "error" or "\u2714" in message or " passed" in message
+        self._write(message, shown=shown)
+
+    def _write(self, message: str, *, shown: bool) -> None:
+        self._file.write(message + "\n")
+        self._file.flush()
+        if shown:
+            print(f"  {message.strip()}", flush=True)
 
 
 def render(root: Path, overrides: dict[str, str], platform: str = PLATFORM) -> list[RenderedVariant]:
@@ -51,6 +72,7 @@ def render(root: Path, overrides: dict[str, str], platform: str = PLATFORM) -> l
 def build(root: Path, channel: str, output: Path, overrides: dict[str, str]) -> list[dict[str, object]]:
     """Builds, packs and tests every variant into the channel `output`; a failing build or test raises."""
     results: list[dict[str, object]] = []
+    log = Log(output.parent / "package.log")
     # Building again must not leave the previous package to be found by the test stage's solver.
     shutil.rmtree(output, ignore_errors=True)
     for variant in render(root, overrides):
@@ -59,7 +81,7 @@ def build(root: Path, channel: str, output: Path, overrides: dict[str, str]) -> 
             ToolConfiguration(test_strategy="native", channel_priority="disabled"),
             output_dir=output,
             channels=[channel],
-            progress_callback=Log(),
+            progress_callback=log,
             package_format="conda:3",
         )
         seconds = time.monotonic() - start
@@ -96,9 +118,11 @@ def main() -> None:
     command, arguments = sys.argv[1], sys.argv[2:]
     if command == "build":
         overrides = dict(item.split("=", 1) for item in arguments[3:])
-        print(
-            "RESULT " + json.dumps(build(Path(arguments[0]), arguments[1], Path(arguments[2]), overrides)), flush=True
-        )
+        try:
+            results = build(Path(arguments[0]), arguments[1], Path(arguments[2]), overrides)
+        except RattlerBuildError as error:
+            raise SystemExit(f"rattler-build: {error}") from None
+        print("RESULT " + json.dumps(results), flush=True)
     elif command == "env":
         try:
             packages = asyncio.run(make_environment(Path(arguments[0]), arguments[1].split(","), arguments[2:]))
