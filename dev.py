@@ -474,8 +474,13 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             choices = "auto (a conda channel if one answers within 5 s, else local), local, or a channel name or URL"
             command.add_argument("--channel", default="auto", help=choices)
         if rest:
-            command.add_argument("rest", nargs=argparse.REMAINDER, help=rest)
-    return parser.parse_args(words)
+            command.epilog = f"Everything else: {rest}."
+    # Not argparse's REMAINDER: it refuses a rest that begins with an option.
+    arguments, rest_words = parser.parse_known_args(words)
+    if rest_words and arguments.command not in ("run", "test"):
+        parser.error(f"unrecognized arguments: {' '.join(rest_words)}")
+    arguments.rest = rest_words
+    return arguments
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], object]] = {

@@ -101,6 +101,13 @@ def test_help(words):
     assert done.returncode == 0 and "package" in done.stdout
 
 
+def test_rest_of_the_line_goes_to_pytest_in_order():
+    assert dev.parse(["test", "-q", "tests/ir", "-k", "a or b"]).rest == ["-q", "tests/ir", "-k", "a or b"]
+    assert dev.parse(["run", "--channel", "local", "softmax"]).rest == ["softmax"]
+    with pytest.raises(SystemExit):
+        dev.parse(["package", "extra"])
+
+
 def test_ignored_files_cover_what_dev_makes():
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert "/.dev/" in ignored and "/src/triton/_C/*.so" in ignored
