@@ -308,6 +308,10 @@ class DependenciesFinder(ast.NodeVisitor):
         if isinstance(wrapped, JITCallable):  # autotuned or heuristics around a jitted function
             self.record(name, wrapped, scope)
             return
+        if hasattr(value, "__triton_aggregate__"):
+            for member_name, member in vars(value).items():
+                if isinstance(member, JITCallable):
+                    self.parts.add(f"{name}.{member_name}={member.cache_key}")
         if isinstance(value, type) or (callable(value) and not isinstance(value, constexpr)):
             module = str(getattr(value, "__module__", ""))
             self.parts.add(f"{name}={module}.{getattr(value, '__qualname__', name)}")

@@ -99,6 +99,7 @@ def _aggregate(cls: Any) -> Any:
     aggregate_value.__module__ = cls.__module__
     aggregate_value.__doc__ = cls.__doc__
     aggregate_value.__triton_fields__ = names  # type: ignore[attr-defined]
+    aggregate_value.__triton_init__ = cls.__dict__.get("__init__")  # type: ignore[attr-defined]
     return aggregate_value
 
 

@@ -1,0 +1,187 @@
+"""Capture of functions: source text, parameters, hash."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import linecache
+import sys
+
+import pytest
+
+import triton
+import triton.language as tl
+from triton.frontend.source import JITCallable
+from triton.runtime.jit import constexpr_function
+
+
+def load(path, text):
+    """A module from this text, as if the program had been started anew after an edit."""
+    path.write_text(text, encoding="utf-8")
+    linecache.clearcache()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BASE = """\
+import triton
+import triton.language as tl
+from triton.runtime.jit import constexpr_function
+
+SCALE = tl.constexpr(2)
+UNUSED = tl.constexpr(3)
+
+
+@constexpr_function
+def size(n):
+    return n * 2
+
+
+@triton.jit
+def deep(x):
+    return x + 1
+
+
+@triton.jit
+def helper(x):
+    return deep(x) * SCALE
+
+
+@triton.jit
+def other(x):
+    return x
+
+
+@triton.jit
+def kernel(p, KIND: tl.constexpr):
+    x = tl.arange(0, size(4))
+    if KIND == "a":
+        x = helper(x)
+    else:
+        x = other(x)
+    tl.store(p + x, x)
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, changes",
+    [
+        ("x + 1", "x + 2", True),  # two calls away
+        ("return x\n", "return x * 3\n", True),  # a helper chosen by a string
+        ("n * 2", "n * 4", True),  # a compile-time helper
+        ("SCALE = tl.constexpr(2)", "SCALE = tl.constexpr(5)", True),
+        ("x = other(x)", "x = other(x) + 1", True),
+        ("UNUSED = tl.constexpr(3)", "UNUSED = tl.constexpr(4)", False),
+        ("", "", False),
+    ],
+)
+def test_the_hash_follows_everything_the_kernel_uses(tmp_path, old, new, changes):
+    first = load(tmp_path / "hashed.py", BASE).kernel.cache_key
+    assert old in BASE
+    second = load(tmp_path / "hashed.py", BASE.replace(old, new)).kernel.cache_key
+    assert (first != second) is changes
+    assert len(first) == 64
+
+
+def test_globals_that_were_read_are_known(tmp_path):
+    module = load(tmp_path / "hashed.py", BASE)
+    assert module.kernel.cache_key
+    assert {name for name, _ in module.kernel.used_global_vals} == {"SCALE"}
+
+
+def test_mutual_recursion_has_a_hash(tmp_path):
+    module = load(
+        tmp_path / "mutual.py",
+        "import triton\n@triton.jit\ndef a(x):\n    return b(x)\n@triton.jit\ndef b(x):\n    return a(x)\n",
+    )
+    assert module.a.cache_key != module.b.cache_key
+
+
+@triton.jit
+def documented(
+    x,  # a comment
+    n: tl.constexpr = 3,
+    h: tl.float16 = 1.0,
+    c: tl.const = None,
+    *,
+    last=(1, 2),
+):
+    """What it does."""
+    return x
+
+
+def test_attributes():
+    fn = documented
+    assert isinstance(fn, JITCallable)
+    assert (fn.__name__, fn.__module__, fn.__doc__) == ("documented", __name__, "What it does.")
+    assert fn.src.startswith("def documented(\n    x,  # a comment\n")
+    assert fn.src.rstrip().endswith("return x")
+    assert fn.raw_src[0] == "@triton.jit\n"
+    assert fn.def_file_line_number == fn.starting_line_number + 1
+    assert isinstance(fn.parse(), ast.FunctionDef)
+    assert fn.parse() is fn.parse()
+    assert fn.arg_names == ["x", "n", "h", "c", "last"]
+
+
+def test_parameters():
+    x, n, h, c, last = documented.params
+    assert [p.num for p in documented.params] == [0, 1, 2, 3, 4]
+    assert (n.is_constexpr, n.has_default, n.default) == (True, True, 3)
+    assert (x.is_constexpr, x.has_default, x.annotation) == (False, False, "")
+    assert (h.annotation_type, x.annotation_type) == ("fp16", "")
+    assert (c.is_const, h.is_const) == (True, False)
+    assert last.default == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "annotation, name",
+    [
+        (tl.float16, "fp16"), (tl.bfloat16, "bf16"), (tl.float64, "fp64"), (tl.int8, "i8"), (tl.uint64, "u64"), (tl.int1, "u1"),
+        ("tl.float32", "fp32"), ("int64", "i64"), ("i32", "i32"), ("bool", "u1"), (int, ""), ("whatever", ""),
+    ],
+)  # fmt: skip
+def test_annotated_types(annotation, name):
+    def fn(x):
+        pass
+
+    fn.__annotations__["x"] = annotation
+    assert JITCallable(fn).params[0].annotation_type == name
+
+
+def make(offset):
+    @triton.jit
+    def closure(x):
+        return x + offset
+
+    return closure
+
+
+def test_captured_variables_are_part_of_the_hash():
+    one, two = make(tl.constexpr(1)), make(tl.constexpr(2))
+    assert one.get_capture_scope()["offset"].value == 1
+    assert one.cache_key != two.cache_key
+    assert one.cache_key == make(tl.constexpr(1)).cache_key
+
+
+class Shape:
+    @constexpr_function
+    def doubled(self, n):
+        return n * 2
+
+
+def test_constexpr_functions_are_plain_functions_outside_of_kernels():
+    @constexpr_function
+    def add(a, b=1):
+        return a + b
+
+    assert add(2) == 3
+    assert add(tl.constexpr(2), b=tl.constexpr(5)) == 7
+    assert Shape().doubled(4) == 8
+
+
+def test_only_functions_can_be_jitted():
+    with pytest.raises(TypeError, match="^jit: expected a function, got int$"):
+        JITCallable(3)
