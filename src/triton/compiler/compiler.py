@@ -210,7 +210,7 @@ class _Stages:
                 value = self.stage(name, value)
             value = self.replaced(name, value)
             if isinstance(value, Module) and knobs.compilation.verify:
-                verify(value)
+                verify(value, "layout" if "layouts" in value.attrs else "tile")
             if isinstance(value, Module):
                 self.metadata["written"] = list(written_arguments(value))
             data = as_bytes(value)
