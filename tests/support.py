@@ -148,6 +148,13 @@ def full_range(name: str, shape: Any, seed: int = 0) -> Data:
     return Data(name, np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=name, endpoint=True))
 
 
+def wrapped(values: Any, name: str) -> np.ndarray:
+    """Python integers cut to a NumPy integer type."""
+    info = np.iinfo(name)
+    size = 1 << info.bits
+    return np.array([(int(v) - info.min) % size + info.min for v in values], dtype=name)
+
+
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 EPSILON |= {
     "float8e4nv": 2.0**-3,
@@ -160,7 +167,8 @@ EPSILON |= {
 
 def close(got: Data, expected: np.ndarray, places: float = 1.0, scale: Any = None) -> None:
     """Asserts that floats differ by at most ``places`` last places of ``scale`` (the expected value when not given)."""
-    values = got.values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        values = got.values.astype(np.float64)
     expected = np.asarray(expected, dtype=np.float64)
     size = np.abs(expected) if scale is None else np.broadcast_to(scale, expected.shape)
     size = np.where(np.isfinite(size), size, 0)

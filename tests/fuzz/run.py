@@ -9,21 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 
-from check import Executor, Mismatch, check
+from backends import cpu_executor, cpu_passes, unoptimised_executor
+from check import Mismatch, check
 from generator import Kernel, generate
 from shrink import shrink
 
 from triton.ir import print_module
-from triton.ir.core import Module
-
-
-def targets(cpu: bool = True) -> tuple[list, dict[str, Callable[[Module], Executor]]]:
-    """The passes and executors that this build has."""
-    from backends import cpu_executor, cpu_passes
-
-    return cpu_passes(), {"cpu": cpu_executor} if cpu else {}
 
 
 def failure(kernel: Kernel, passes: list, executors: dict) -> Mismatch | None:
@@ -58,7 +50,8 @@ def main() -> int:
     parser.add_argument("--failures", type=int, default=3, help="stop after this many")
     parser.add_argument("--no-cpu", action="store_true", help="passes only")
     options = parser.parse_args()
-    passes, executors = targets(not options.no_cpu)
+    passes = cpu_passes
+    executors = {} if options.no_cpu else {"cpu": cpu_executor, "cpu without passes": unoptimised_executor}
     found, start = 0, time.perf_counter()
     for seed in range(options.seed, options.seed + options.count):
         kernel = generate(seed, options.steps)

@@ -15,31 +15,32 @@ from triton.ir.types import DescriptorType, PointerType, element_of
 
 def shrink(kernel: Kernel, fails: Callable[[Kernel], bool], budget: int = 600) -> Kernel:
     """A kernel that still ``fails``, from which no single op can be taken. At most ``budget`` trials."""
-    progress = True
-    while progress and budget > 0:
-        progress = False
+    effects = [lambda op: op.kind in ("store", "atomic_rmw"), lambda op: bool(op.regions), lambda op: True]
+    for wanted in (*effects, *effects[1:]):
         position = len(list(kernel.module.walk()))
         while position > 0 and budget > 0:
             position -= 1
-            for change in (_drop, _drop_many):
-                trial = _attempt(kernel, position, change)
+            for change in (_drop, _bypass):
+                trial = _attempt(kernel, position, change, wanted)
                 if trial is None:
                     continue
                 budget -= 1
                 if fails(trial):
-                    kernel, progress = trial, True
+                    kernel = trial
                     position = min(position, len(list(kernel.module.walk())))
                     break
     return kernel
 
 
-def _attempt(kernel: Kernel, position: int, change: Callable[[Module, Block, int], bool]) -> Kernel | None:
+def _attempt(
+    kernel: Kernel, position: int, change: Callable[[Module, Block, int], bool], wanted: Callable[[Op], bool]
+) -> Kernel | None:
     module = parse_module(print_module(kernel.module))
     places = list(_places(module))
     if position >= len(places):
         return None
     block, index = places[position]
-    if block.ops[index] in _addressing(module) or not change(module, block, index):
+    if not wanted(block.ops[index]) or block.ops[index] in _fixed(module) or not change(module, block, index):
         return None
     try:
         verify(module)
@@ -49,10 +50,12 @@ def _attempt(kernel: Kernel, position: int, change: Callable[[Module, Block, int
     return Kernel(module, kernel.seed, kernel.grid, kernel.buffers, kernel.scalars)
 
 
-def _addressing(module: Module) -> set[Op]:
-    """Ops that compute where something is written: without them two elements might land on one address."""
+def _fixed(module: Module) -> set[Op]:
+    """Ops that must stay: they compute where something is written, or end a while loop."""
     found: set[Op] = set()
     work = [op.operands[0] for op in module.walk() if op.kind in ("store", "atomic_rmw", "atomic_cas")]
+    work += [op.operands[0] for op in module.walk() if op.kind == "condition"]
+    work += [op.regions[1].terminator.operands[0] for op in module.walk() if op.kind == "while"]
     while work:
         op = work.pop().op
         if op is not None and op not in found and op.kind != "load":
@@ -96,7 +99,7 @@ def _drop(module: Module, block: Block, index: int) -> bool:
     return True
 
 
-def _drop_many(module: Module, block: Block, index: int) -> bool:
+def _bypass(module: Module, block: Block, index: int) -> bool:
     """Puts an operand of the same type in the place of an op's only result."""
     op = block.ops[index]
     if OPS[op.kind].terminator or len(op.results) != 1 or op.regions:

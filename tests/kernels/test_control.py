@@ -269,6 +269,8 @@ def assert_kernel(x, B: tl.constexpr):
 
 
 def test_device_assert(launch):
+    if launch.keywords["backend"] == "cuda":
+        pytest.skip("a failed assertion ends the GPU's context; tests/gpu runs it in a process of its own")
     x = np.array([1.0, 2.0, 3.0], np.float32)
     launch(assert_kernel, (1,), x, B=3, debug=True)
     x[1] = -1
@@ -300,7 +302,7 @@ def carried_type_kernel(x, z, n, B: tl.constexpr):
     a = tl.load(x + i)
     b = a * 2
     last = a
-    for k in range(n):
+    for _ in range(n):
         a, b = b, a + 1
         last = a
     tl.store(z + i, a)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import support
-from support import ALL, FLOAT8, FLOATS, INTEGERS, Data, close, empty, full_range, sample
+from support import ALL, FLOAT8, FLOATS, INTEGERS, Data, close, empty, full_range, sample, wrapped
 
 import triton
 import triton.language as tl
@@ -55,13 +55,6 @@ def binary_kernel(x, y, z, N: tl.constexpr, OP: tl.constexpr):
     else:
         tl.static_assert(False, "unknown operator")
     tl.store(z + i, c)
-
-
-def wrapped(values, name):
-    """Python integers cut to a NumPy integer type."""
-    info = np.iinfo(name)
-    size = 1 << info.bits
-    return np.array([(int(v) - info.min) % size + info.min for v in values], dtype=name)
 
 
 INTEGER_MEANING = {
@@ -149,7 +142,7 @@ PROMOTION = [
     ("int8", "int16", "int16"), ("int8", "uint8", "uint8"), ("int32", "uint32", "uint32"), ("int32", "int64", "int64"),
     ("uint8", "int16", "int16"), ("uint8", "int32", "int32"), ("uint16", "int16", "uint16"), ("int1", "int32", "int32"),
     ("int32", "float16", "float16"), ("int64", "float32", "float32"), ("float16", "float32", "float32"),
-    ("bfloat16", "float32", "float32"), ("float16", "bfloat16", "float32"), ("float32", "float64", "float64"),
+    ("bfloat16", "float32", "float32"), ("float16", "bfloat16", "float16"), ("float32", "float64", "float64"),
     ("int8", "bfloat16", "bfloat16"), ("float16", "float64", "float64"), ("uint64", "int64", "uint64"),
 ]  # fmt: skip
 
@@ -322,8 +315,16 @@ def bitcast_kernel(x, z, N: tl.constexpr, TO: tl.constexpr):
 
 
 @pytest.mark.parametrize(
-    "source, target", [("float32", "int32"), ("int32", "float32"), ("uint16", "bfloat16"), ("float64", "uint64"), ("int8", "uint8"), ("uint8", "float8e5")]
-)  # fmt: skip
+    "source, target",
+    [
+        ("float32", "int32"),
+        ("int32", "float32"),
+        ("uint16", "bfloat16"),
+        ("float64", "uint64"),
+        ("int8", "uint8"),
+        ("uint8", "float8e5"),
+    ],
+)
 def test_bitcast(launch, source, target):
     x, z = sample(source, 31, 0, 0, 100), empty(target, 31)
     launch(bitcast_kernel, (1,), x, z, N=31, TO=getattr(tl, target))

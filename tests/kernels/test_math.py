@@ -58,7 +58,7 @@ def test_mathematics(launch, op, name):
     low, high = (1e-3, 50) if op in POSITIVE else (-20, 20)
     x, z = sample(name, n, 0, low, high), empty(name, n)
     edges = [0.0, np.inf, np.nan, 1.0, 1e-30, 1e30, 0.5]
-    edges = edges if op in POSITIVE | {"sin", "cos"} else edges + [-0.0, -np.inf, -1.0, -1e30]
+    edges = edges if op in POSITIVE | {"sin", "cos"} else [*edges, -0.0, -np.inf, -1.0, -1e30]
     x.raw[: len(edges)] = edges
     launch(math_kernel, (20,), x, z, N=100, OP=op)
     with np.errstate(all="ignore"):

@@ -222,7 +222,8 @@ def atomic_kernel(cells, values, index, old, n, N: tl.constexpr, OP: tl.constexp
 
 
 ATOMICS = {
-    "add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add, "max": np.maximum, "min": np.minimum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
 
 
