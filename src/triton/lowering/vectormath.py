@@ -91,20 +91,25 @@ def _clamp(x: Num, low: float | None, high: float | None) -> Num:
     return x
 
 
-def nearest(x: Num, factor: float) -> tuple[Num, Num]:
-    """x * factor rounded to an integer, as a float and as an integer. The product must be below 2^(mantissa - 1)."""
+def nearest(x: Num, factor: float, plus: int = 0) -> tuple[Num, Num]:
+    """x * factor rounded to an integer: as a float, and as an integer with ``plus`` added.
+
+    The product must be below 2^(mantissa - 1).
+    """
     f = _FORMATS[x.base]
-    shifted = x.muladd(factor, f.magic)
-    return shifted - f.magic, shifted.to_bits() - f.magic_bits
+    shifted = x.muladd(factor, f.magic + plus)
+    return shifted - (f.magic + plus), shifted.to_bits() - f.magic_bits
 
 
-def _scale(p: Num, n: Num) -> Num:
-    """p * 2^n for p near 1, also where the result is a denormal or overflows. Two steps, of which only the last can
-    round.
+def _scale(p: Num, biased: Num) -> Num:
+    """p * 2^n for p near 1, also where the result is a denormal or overflows; ``biased`` is n plus twice the bias.
+
+    In two steps, of which only the last can round; each takes half of n.
     """
     f = _FORMATS[p.base]
-    half = ((n + 4 * f.bias) >> 1) - 2 * f.bias  # an arithmetic shift, which 64-bit lanes lack on many machines
-    return p * _power_of_two(half, p.base) * _power_of_two(n - half, p.base)
+    half = biased >> 1
+    first, second = (half << f.mantissa).bitcast(p.base), ((biased - half) << f.mantissa).bitcast(p.base)
+    return p * first * second
 
 
 def _power_of_two(n: Num, base: str) -> Num:
@@ -112,24 +117,24 @@ def _power_of_two(n: Num, base: str) -> Num:
     return ((n + f.bias) << f.mantissa).bitcast(base)
 
 
-def _reduce_exp(x: Num) -> tuple[Num, Num]:
-    """n and exp(r) - 1 with x = n ln 2 + r."""
+def _reduce_exp(x: Num, plus: int = 0) -> tuple[Num, Num]:
+    """n + ``plus`` and exp(r) - 1 with x = n ln 2 + r."""
     f = _FORMATS[x.base]
-    n_float, n = nearest(x, c.LOG2_E)
+    n_float, n = nearest(x, c.LOG2_E, plus)
     r = n_float.muladd(-f.ln2[1], n_float.muladd(-f.ln2[0], x))
     return n, (r * r).muladd(r.polynomial(f.exp), r)
 
 
 def exp(x: Num) -> Num:
     f = _FORMATS[x.base]
-    n, tail = _reduce_exp(_clamp(x, *f.exp_range))
+    n, tail = _reduce_exp(_clamp(x, *f.exp_range), 2 * f.bias)
     return _scale(tail + 1.0, n)
 
 
 def exp2(x: Num) -> Num:
     f = _FORMATS[x.base]
     x = _clamp(x, -f.bias - f.mantissa - 2.0, f.bias + 2.0)
-    n_float, n = nearest(x, 1.0)
+    n_float, n = nearest(x, 1.0, 2 * f.bias)
     r = x - n_float
     return _scale(r.muladd(r.polynomial(f.exp2), 1.0), n)
 
