@@ -38,8 +38,8 @@ def _flags(param: Any) -> int:
 def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any]) -> Any:
     """A dispatcher for a kernel.
 
-    ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments of kinds it has not seen, or
-    launches by itself and gives anything else.
+    ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments of new kinds, or launches
+    by itself and gives anything else.
     """
     missing = object()
     return _extension().Dispatcher(

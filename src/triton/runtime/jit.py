@@ -46,6 +46,7 @@ from .binding import (
 from .dispatch import make_dispatcher
 from .driver import driver
 from .errors import LaunchError
+from .hooks import HookCall, JitFunctionInfo, from_json, serialize_specialization_data, tuples
 from .tensors import MockTensor, TensorWrapper, reinterpret
 
 __all__ = [
@@ -142,15 +143,6 @@ def get_compiler() -> Compiler:
     return _compiler
 
 
-@dataclass
-class JitFunctionInfo:
-    """A kernel as hooks see it."""
-
-    module: ModuleType | str
-    name: str
-    jit_function: JITFunction[Any]
-
-
 class KernelInterface(Generic[T]):
     """What can be launched with ``kernel[grid](...)``."""
 
@@ -233,7 +225,7 @@ def forget_hashes(fn: JITCallable, seen: set[int]) -> None:
 
 
 def driver_for(values: list[Any], active: Any) -> Any:
-    """The driver for a launch: the active one, unless all arrays are on another kind of device that has a driver too."""
+    """The driver for a launch: the active one, unless all arrays are on a device that another driver serves."""
     kind = None
     for value in values:
         array = as_array(value) if hasattr(value, "dtype") or hasattr(value, "__dlpack__") else None
@@ -534,7 +526,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
         signature, constexprs, attrs = signature_of(self.params, values, key[0])
         shown = tuple((kind, v if kind == "constexpr" else k) for (kind, k), v in zip(key[0], values, strict=True))
         text = cache.texts[key] = f"{shown}{options}"
-        hooks = _HookCall(self, text, signature, device, constexprs, parsed, attrs, warmup, cache.target)
+        hooks = HookCall(self, text, signature, device, constexprs, parsed, attrs, warmup, cache.target)
         if hooks.call(knobs.runtime.jit_cache_hook, False):
             return None
         source = self.ASTSource(self, signature, constexprs, attrs)
@@ -562,120 +554,13 @@ class JITFunction(JITCallable, KernelInterface[T]):
             raise RuntimeError(f"specialization data is for {data['name']!r}, this kernel is {self.__name__!r}")
         device = driver.active.get_current_device()
         cache = self._cache_for(driver.active, device)
-        constexprs = {
-            tuple(p): _from_json(v) for p, v in zip(data["constant_keys"], data["constant_vals"], strict=True)
-        }
+        constexprs = {tuple(p): from_json(v) for p, v in zip(data["constant_keys"], data["constant_vals"], strict=True)}
         attrs = {tuple(p): [tuple(a) for a in v] for p, v in zip(data["attrs_keys"], data["attrs_vals"], strict=True)}
-        signature = {name: _tuples(kind) for name, kind in data["signature"].items()}
-        options = {name: _tuples(value) for name, value in data["options"].items()}
+        signature = {name: tuples(kind) for name, kind in data["signature"].items()}
+        options = {name: tuples(value) for name, value in data["options"].items()}
         kernel = self.compile(self.ASTSource(self, signature, constexprs, attrs), target=cache.target, options=options)
         cache.kernels[data["key"]] = kernel
         return kernel
-
-
-@dataclass(slots=True)
-class _HookCall:
-    """The arguments of the compile hooks."""
-
-    fn: JITFunction[Any]
-    key: str
-    signature: dict[str, Any]
-    device: int
-    constants: dict[Any, Any]
-    options: Any
-    attrs: dict[Any, Any]
-    is_warmup: bool
-    target: Any
-
-    def call(self, hook: Any, already_compiled: bool) -> bool:
-        if hook is None:
-            return False
-        fn, options = self.fn, self.options
-        shown = ", ".join(f"{name}: {kind}" for name, kind in self.signature.items())
-        tuning = ", ".join(f"{n}={getattr(options, n, None)}" for n in ("num_warps", "num_ctas", "num_stages"))
-        info: dict[str, Any] = {
-            name: getattr(options, name, None)
-            for name in (
-                "num_warps",
-                "num_ctas",
-                "num_stages",
-                "enable_fp_fusion",
-                "launch_cooperative_grid",
-                "extern_libs",
-            )
-        }
-        info |= {
-            "key": self.key,
-            "signature": self.signature,
-            "device": self.device,
-            "constants": self.constants,
-            "configs": [self.attrs],
-            "is_warmup": self.is_warmup,
-            "specialization_data": serialize_specialization_data(
-                fn.__name__, self.signature, self.constants, self.attrs, options, self.key, self.target
-            ),
-        }
-        declined = hook(
-            key=self.key,
-            repr=f"{fn.__name__}[{tuning}]({shown})",
-            fn=JitFunctionInfo(fn.module, fn.__name__, fn),
-            compile=info,
-            is_manual_warmup=self.is_warmup,
-            already_compiled=already_compiled,
-        )
-        return bool(declined)
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, JITCallable):
-        return {"jit_function": f"{get_full_name(value.fn)}:{value.cache_key}"}
-    if type(value).__name__ == "constexpr":
-        return {"constexpr": _to_json(value.value)}
-    if type(value).__name__ == "dtype":
-        return {"dtype": str(value)}
-    if isinstance(value, tuple):
-        return {"tuple": [_to_json(item) for item in value]}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return {"repr": repr(value)}
-
-
-def _from_json(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((kind, inner),) = value.items()
-    if kind == "tuple":
-        return tuple(_from_json(item) for item in inner)
-    if kind == "constexpr":
-        return _from_json(inner)
-    if kind == "dtype":
-        language = importlib.import_module("triton.language")
-        return language.dtype(inner)
-    raise RuntimeError(f"specialization data holds a value that cannot be made again: {inner}")
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-def serialize_specialization_data(
-    name: str, signature: Any, constants: Any, attrs: Any, options: Any, key: Any, target: Any = None
-) -> str:
-    """The text that ``JITFunction.preload`` reads."""
-    return json.dumps(
-        {
-            "name": name,
-            "signature": signature,
-            "constant_keys": list(constants),
-            "constant_vals": [_to_json(value) for value in constants.values()],
-            "attrs_keys": list(attrs),
-            "attrs_vals": list(attrs.values()),
-            "options": dict(vars(options)),
-            "key": key,
-            "target": vars(target) if target is not None else None,
-        },
-        default=str,
-    )
 
 
 @overload
