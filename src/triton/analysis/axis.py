@@ -1,16 +1,20 @@
 """Contiguity, divisibility and constancy of every value along each axis: what decides the width of memory accesses.
 
-For axis d of a tensor x of size n, with aligned groups [0, c), [c, 2c), ... of indices along d (the last may be shorter):
+For axis d of a tensor x of size n, with aligned groups [0, c), [c, 2c), ... of indices along d (the last may be
+shorter):
 
-* ``contiguity[d] = c``: inside each group values go up by 1 (pointers: by one element).
+* ``contiguity[d] = c``: inside each group values go up by 1, modulo 2^bits (pointers: by one element).
 * ``constancy[d] = c``: inside each group values are equal.
-* ``divisibility[d] = p``: the power of two p (at most 2^30) divides the first value of each *contiguous* group; for pointers it
+* ``divisibility[d] = p``: the power of two p (at most 2^30) divides the first value of each *contiguous* group; for
+  pointers it
   counts bytes. With contiguity 1 every value is a group, so p divides them all.
 
-A scalar counts as a tensor of one axis of size 1. ``value`` is set when all elements are one known integer. Sizes need not be powers
-of two: groups of c are also groups of every divisor of c, so facts meet by their greatest common divisor.
+A scalar counts as a tensor of one axis of size 1. ``value`` is set when all elements are one known integer. Sizes
+need not be powers of two: groups of c are also groups of every divisor of c, so facts meet by their greatest common
+divisor.
 
-Signed index arithmetic is taken not to wrap inside a group (a wrapped index lies outside every allocation); unsigned arithmetic may.
+Signed index arithmetic is taken not to wrap inside a group (a wrapped index lies outside every allocation); unsigned
+arithmetic may.
 
 Example, with 16 | stride and 16 | p:   %r = p + row[:, None] * stride + arange(0, 64)[None, :]    (f32)
     contiguity (1, 64)   divisibility (1, 16)   constancy (1, 1)
@@ -20,22 +24,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import gcd, prod
-from typing import NamedTuple
 
 from ..ir.core import Block, Function, Op, Value
-from ..ir.types import DescriptorType, PointerType, ScalarType, Type, element_of, shape_of
+from ..ir.types import DescriptorType, ScalarType, element_of, shape_of
 from . import ranges as _ranges
+from .groups import (
+    MAX_DIVISIBILITY,
+    AxisInfo,
+    axis_groups,
+    divisor_at,
+    divisor_of_all,
+    known,
+    meet,
+    merge,
+    merge_axes,
+    power_of_two,
+    rank,
+    sizes_of,
+    step_of,
+    unknown,
+    wrapped,
+)
 
-MAX_DIVISIBILITY = 1 << 30
-
-
-class AxisInfo(NamedTuple):
-    """One entry per axis in each tuple; see the module's text."""
-
-    contiguity: tuple[int, ...]
-    divisibility: tuple[int, ...]
-    constancy: tuple[int, ...]
-    value: int | None = None
+__all__ = ["AxisInfo", "analyse", "power_of_two"]
 
 
 def analyse(function: Function, ranges: dict[Value, _ranges.Range] | None = None) -> dict[Value, AxisInfo]:
@@ -50,76 +61,6 @@ def analyse(function: Function, ranges: dict[Value, _ranges.Range] | None = None
     return walker.info
 
 
-def power_of_two(n: int) -> int:
-    """The largest power of two that divides n, at most 2^30; 0 is divisible by all."""
-    return min(n & -n, MAX_DIVISIBILITY) if n else MAX_DIVISIBILITY
-
-
-def rank(type: Type) -> int:
-    """The number of axes an AxisInfo has for this type: 1 for a scalar."""
-    return len(shape_of(type)) or 1
-
-
-def _shape(value: Value) -> tuple[int, ...]:
-    return shape_of(value.type) or (1,)
-
-
-def _step(value: Value) -> int:
-    """How far consecutive values of a contiguous group lie apart: 1, for pointers the size of a pointee in bytes."""
-    element = element_of(value.type)
-    return max(element.pointee.bits // 8, 1) if isinstance(element, PointerType) else 1
-
-
-def meet(a: int, b: int, size: int) -> int:
-    """The largest aligned groups that lie inside a group of a and inside one of b."""
-    if a >= size:
-        return b
-    return a if b >= size else gcd(a, b)
-
-
-def divisor_at(info: AxisInfo, axis: int, group: int, size: int, step: int = 1) -> int:
-    """The power of two that divides every value whose index along ``axis`` is a multiple of ``group``."""
-    contiguity, divisibility = info.contiguity[axis], info.divisibility[axis]
-    if contiguity >= size:
-        inside = group < size
-    else:
-        inside = group % contiguity != 0
-    if inside:
-        return min(divisibility, power_of_two((group if contiguity >= size else gcd(group, contiguity)) * step))
-    return divisibility
-
-
-def divisor_of_all(info: AxisInfo, value: Value) -> int:
-    """The power of two that divides every element."""
-    step = _step(value)
-    return max(divisor_at(info, axis, 1, size, step) for axis, size in enumerate(_shape(value)))
-
-
-def merge(a: AxisInfo, b: AxisInfo, value: Value) -> AxisInfo:
-    """What holds for a value that is described by a or by b."""
-    if a == b:
-        return a
-    shape, step = _shape(value), _step(value)
-    contiguity = tuple(map(meet, a.contiguity, b.contiguity, shape))
-    divisibility = tuple(
-        min(divisor_at(a, d, c, n, step), divisor_at(b, d, c, n, step))
-        for d, (c, n) in enumerate(zip(contiguity, shape, strict=True))
-    )
-    constancy = tuple(map(meet, a.constancy, b.constancy, shape))
-    return AxisInfo(contiguity, divisibility, constancy, a.value if a.value == b.value else None)
-
-
-_UNKNOWN: dict[int, AxisInfo] = {n: AxisInfo((1,) * n, (1,) * n, (1,) * n) for n in range(1, 9)}
-
-
-def _unknown(axes: int) -> AxisInfo:
-    return _UNKNOWN.get(axes) or AxisInfo((1,) * axes, (1,) * axes, (1,) * axes)
-
-
-def _known(number: int, shape: tuple[int, ...]) -> AxisInfo:
-    return AxisInfo((1,) * len(shape), (power_of_two(number),) * len(shape), shape, number)
-
-
 class _Walker:
     def __init__(self, ranges: dict[Value, _ranges.Range]) -> None:
         self.info: dict[Value, AxisInfo] = {}
@@ -127,7 +68,7 @@ class _Walker:
 
     def set_unknown(self, value: Value) -> None:
         if not isinstance(value.type, DescriptorType):
-            self.info[value] = _unknown(rank(value.type))
+            self.info[value] = unknown(rank(value.type))
 
     def block(self, block: Block) -> None:
         for op in block.ops:
@@ -211,7 +152,7 @@ class _Walker:
                 old = self.info[arg]
                 new = merge(old, self.info[value], arg)
                 if new != old:
-                    self.info[arg] = new if rounds < 3 else _unknown(rank(arg.type))
+                    self.info[arg] = new if rounds < 3 else unknown(rank(arg.type))
                     changed = True
             if not changed:
                 return
@@ -231,8 +172,8 @@ def _constant(w: _Walker, op: Op) -> AxisInfo:
     value, result = op.attrs["value"], op.result
     if isinstance(value, float):
         axes = rank(result.type)
-        return AxisInfo((1,) * axes, (1,) * axes, _shape(result))
-    return _known(int(value), _shape(result))
+        return AxisInfo((1,) * axes, (1,) * axes, sizes_of(result))
+    return known(int(value), sizes_of(result))
 
 
 def _arange(w: _Walker, op: Op) -> AxisInfo:
@@ -241,12 +182,12 @@ def _arange(w: _Walker, op: Op) -> AxisInfo:
 
 
 def _splat(w: _Walker, op: Op) -> AxisInfo:
-    source, shape = w.info[op.operands[0]], _shape(op.result)
+    source, shape = w.info[op.operands[0]], sizes_of(op.result)
     return AxisInfo((1,) * len(shape), source.divisibility * len(shape), shape, source.value)
 
 
 def _broadcast(w: _Walker, op: Op) -> AxisInfo:
-    source, before, after = w.info[op.operands[0]], _shape(op.operands[0]), _shape(op.result)
+    source, before, after = w.info[op.operands[0]], sizes_of(op.operands[0]), sizes_of(op.result)
     constancy = tuple(c if n == m else m for c, n, m in zip(source.constancy, before, after, strict=True))
     return AxisInfo(source.contiguity, source.divisibility, constancy, source.value)
 
@@ -273,7 +214,7 @@ def _permute(w: _Walker, op: Op) -> AxisInfo:
 
 
 def _flip(w: _Walker, op: Op) -> AxisInfo:
-    source, axis, shape = w.info[op.operands[0]], op.attrs["axis"], _shape(op.result)
+    source, axis, shape = w.info[op.operands[0]], op.attrs["axis"], sizes_of(op.result)
     contiguity, divisibility, constancy = (list(part) for part in source[:3])
     if source.constancy[axis] < shape[axis] and shape[axis] % source.constancy[axis]:
         constancy[axis] = 1  # the groups, counted from the other end, are not aligned
@@ -284,15 +225,15 @@ def _flip(w: _Walker, op: Op) -> AxisInfo:
 
 def _reshape(w: _Walker, op: Op) -> AxisInfo:
     source, value = w.info[op.operands[0]], op.operands[0]
-    before, after = _shape(value), _shape(op.result)
+    before, after = sizes_of(value), sizes_of(op.result)
     if source.value is not None:
-        return _known(source.value, after)
+        return known(source.value, after)
     if op.attrs.get("reorder"):
-        return _unknown(len(after))
-    every, step = divisor_of_all(source, value), _step(value)
+        return unknown(len(after))
+    every, step = divisor_of_all(source, value), step_of(value)
     contiguity, divisibility, constancy = [1] * len(after), [every] * len(after), [1] * len(after)
-    for sources, targets in _groups(before, after):
-        con, div, equal = _merge_axes(source, before, sources, step)
+    for sources, targets in axis_groups(before, after):
+        con, div, equal = merge_axes(source, before, sources, step)
         whole, stride = prod(before[i] for i in sources), 1
         for axis in reversed(targets):
             size = after[axis]
@@ -307,46 +248,6 @@ def _reshape(w: _Walker, op: Op) -> AxisInfo:
                 constancy[axis] = gcd(equal // stride, size)
             stride = total
     return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy))
-
-
-def _groups(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
-    """Axes of both shapes, sizes of 1 left out, in the shortest runs with equal products."""
-    result, i, j = [], 0, 0
-    while i < len(before) and j < len(after):
-        sources, targets, a, b = [i], [j], before[i], after[j]
-        i, j = i + 1, j + 1
-        while a != b:
-            if a < b:
-                sources.append(i)
-                a, i = a * before[i], i + 1
-            else:
-                targets.append(j)
-                b, j = b * after[j], j + 1
-        if a > 1:
-            result.append(([s for s in sources if before[s] > 1], [t for t in targets if after[t] > 1]))
-    return result
-
-
-def _merge_axes(info: AxisInfo, shape: tuple[int, ...], axes: list[int], step: int) -> tuple[int, int, int]:
-    """Contiguity, divisibility and constancy of several axes read as one."""
-    last = axes[-1]
-    size, con, div = shape[last], info.contiguity[last], info.divisibility[last]
-    if len(axes) > 1 and size % con:
-        con = gcd(con, size)  # groups must not reach into the next row
-        div = min(div, power_of_two(con * step))
-    equal = info.constancy[last]
-    if len(axes) > 1 and size % equal:
-        equal = gcd(equal, size)
-    total = size
-    for axis in reversed(axes[:-1]):
-        if equal != total:
-            break
-        outer = info.constancy[axis]
-        if axis != axes[0] and shape[axis] % outer:
-            outer = gcd(outer, shape[axis])
-        equal *= outer
-        total *= shape[axis]
-    return con, div, equal
 
 
 def _join(w: _Walker, op: Op) -> AxisInfo:
@@ -367,15 +268,15 @@ def _split(w: _Walker, op: Op) -> AxisInfo:
 
 
 def _cat(w: _Walker, op: Op) -> AxisInfo:
-    (a, b), axis, shape = (w.info[v] for v in op.operands), op.attrs["axis"], _shape(op.result)
-    step, border = _step(op.result), _shape(op.operands[0])[axis]
+    (a, b), axis, shape = (w.info[v] for v in op.operands), op.attrs["axis"], sizes_of(op.result)
+    step, border = step_of(op.result), sizes_of(op.operands[0])[axis]
     contiguity, divisibility, constancy = [], [], []
     for d, n in enumerate(shape):
         if d == axis:
             c, k = gcd(a.contiguity[d], b.contiguity[d], border), gcd(a.constancy[d], b.constancy[d], border)
         else:
             c, k = meet(a.contiguity[d], b.contiguity[d], n), meet(a.constancy[d], b.constancy[d], n)
-        sizes = [_shape(v)[d] for v in op.operands]
+        sizes = [sizes_of(v)[d] for v in op.operands]
         contiguity.append(c)
         constancy.append(k)
         divisibility.append(min(divisor_at(x, d, c, m, step) for x, m in zip((a, b), sizes, strict=True)))
@@ -386,10 +287,10 @@ def _cat(w: _Walker, op: Op) -> AxisInfo:
 def _sum(w: _Walker, op: Op) -> AxisInfo:
     """add, sub, addptr: a contiguous operand stays so over groups in which the other one is constant."""
     first, second = op.operands
-    a, b, shape = w.info[first], w.info[second], _shape(op.result)
+    a, b, shape = w.info[first], w.info[second], sizes_of(op.result)
     if op.kind == "addptr" and element_of(second.type).kind == "uint":
         b = _unwrapped(b, shape)
-    step, scale = _step(first), _step(first)  # an offset counts pointees, a pointer bytes
+    step, scale = step_of(first), step_of(first)  # an offset counts pointees, a pointer bytes
     contiguity, divisibility, constancy = [], [], []
     for d, n in enumerate(shape):
         c = meet(a.contiguity[d], b.constancy[d], n)
@@ -401,24 +302,16 @@ def _sum(w: _Walker, op: Op) -> AxisInfo:
         constancy.append(meet(a.constancy[d], b.constancy[d], n))
     value = None
     if a.value is not None and b.value is not None and op.kind != "addptr":
-        value = _wrapped(a.value + b.value if op.kind == "add" else a.value - b.value, op.result)
+        value = wrapped(a.value + b.value if op.kind == "add" else a.value - b.value, op.result)
     return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy), value)
-
-
-def _wrapped(number: int, value: Value) -> int | None:
-    element = element_of(value.type)
-    if not isinstance(element, ScalarType) or not element.is_integer:
-        return None
-    low, high = _ranges.type_range(element)
-    return (number - low) % (high - low + 1) + low
 
 
 def _elementwise(w: _Walker, op: Op) -> AxisInfo:
     """Nothing but constancy: equal operands give equal results."""
-    shape = _shape(op.results[0])
+    shape = sizes_of(op.results[0])
     constancy = shape
     if op.kind in ("extern", "inline_asm") and not (op.attrs.get("pure", True) and op.attrs.get("pack", 1) == 1):
-        return _unknown(len(shape))
+        return unknown(len(shape))
     for value in op.operands:
         constancy = tuple(map(meet, constancy, w.info[value].constancy, shape))
     ones = (1,) * len(shape)
@@ -436,7 +329,7 @@ def _mul(w: _Walker, op: Op) -> AxisInfo:
             return w.info[other]
     info = _with_divisor(_elementwise(w, op), divisor_of_all(w.info[a], a) * divisor_of_all(w.info[b], b))
     x, y = w.info[a].value, w.info[b].value
-    return info if x is None or y is None else info._replace(value=_wrapped(x * y, op.result))
+    return info if x is None or y is None else info._replace(value=wrapped(x * y, op.result))
 
 
 def _neg(w: _Walker, op: Op) -> AxisInfo:
@@ -446,8 +339,10 @@ def _neg(w: _Walker, op: Op) -> AxisInfo:
 def _aligned_groups(
     w: _Walker, moving: Value, fixed: AxisInfo, divisor: int, shape: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Sizes g of aligned groups over which ``moving`` is a multiple of g plus 0, 1, ..., g - 1, ``fixed`` is constant and g divides
-    ``divisor`` (or the whole axis fits in such a group): there x / fixed and x < fixed are constant and x % fixed goes up by 1."""
+    """Sizes g of aligned groups over which ``moving`` is a multiple of g plus 0, 1, ..., g - 1, ``fixed`` is constant
+    and g divides
+    ``divisor`` (or the whole axis fits in such a group): there x / fixed and x < fixed are constant and x % fixed
+    goes up by 1."""
     info, groups = w.info[moving], []
     for d, n in enumerate(shape):
         c = meet(info.contiguity[d], fixed.constancy[d], n)
@@ -471,7 +366,7 @@ def _div(w: _Walker, op: Op) -> AxisInfo:
     if divider.value is not None and divider.value == power_of_two(divider.value):
         info = _with_divisor(info, max(divisor_of_all(value, op.operands[0]) // divider.value, 1))
     if _floors(w, op):
-        groups = _aligned_groups(w, op.operands[0], divider, divisor_of_all(divider, op.operands[1]), _shape(op.result))
+        groups = _aligned_groups(w, op.operands[0], divider, divisor_of_all(divider, op.operands[1]), sizes_of(op.result))
         info = info._replace(constancy=tuple(map(max, info.constancy, groups)))
     return info
 
@@ -479,7 +374,7 @@ def _div(w: _Walker, op: Op) -> AxisInfo:
 def _rem(w: _Walker, op: Op) -> AxisInfo:
     if not element_of(op.result.type).is_integer:
         return _elementwise(w, op)
-    (a, b), shape = op.operands, _shape(op.result)
+    (a, b), shape = op.operands, sizes_of(op.result)
     value, divider = w.info[a], w.info[b]
     high = w.ranges.get(a, (0, 1 << 64))[1]
     floors = _floors(w, op)
@@ -511,7 +406,7 @@ def _shr(w: _Walker, op: Op) -> AxisInfo:
     if amount is None or not 0 <= amount <= 30:
         return info
     info = _with_divisor(info, max(divisor_of_all(w.info[a], a) >> amount, 1))
-    groups = _aligned_groups(w, a, w.info[b], 1 << amount, _shape(op.result))
+    groups = _aligned_groups(w, a, w.info[b], 1 << amount, sizes_of(op.result))
     return info._replace(constancy=tuple(map(max, info.constancy, groups)))
 
 
@@ -529,10 +424,10 @@ def _bits(w: _Walker, op: Op) -> AxisInfo:
         return _with_divisor(info, max(divisors))
     low_bits = mask.value + 1
     if low_bits > 1 and low_bits == power_of_two(low_bits):
-        return _remainder(w, masked, mask, low_bits, True, _shape(op.result))
+        return _remainder(w, masked, mask, low_bits, True, sizes_of(op.result))
     info = _with_divisor(info, max(divisors))
     if mask.value < 0:
-        groups = _aligned_groups(w, masked.operands[0], mask, power_of_two(mask.value), _shape(op.result))
+        groups = _aligned_groups(w, masked.operands[0], mask, power_of_two(mask.value), sizes_of(op.result))
         if mask.value == -power_of_two(mask.value):
             info = info._replace(constancy=tuple(map(max, info.constancy, groups)))
     return info
@@ -554,11 +449,11 @@ def _extremum(w: _Walker, op: Op) -> AxisInfo:
 
 def _select(w: _Walker, op: Op) -> AxisInfo:
     condition, yes, no = op.operands
-    both, shape = merge(w.info[yes], w.info[no], op.result), _shape(op.result)
+    both, shape = merge(w.info[yes], w.info[no], op.result), sizes_of(op.result)
     if both.value is not None:
         return both
     choice = w.info[condition].constancy if shape_of(condition.type) else shape
-    step = _step(op.result)
+    step = step_of(op.result)
     contiguity = tuple(map(meet, both.contiguity, choice, shape))
     divisibility = tuple(divisor_at(both, d, c, shape[d], step) for d, c in enumerate(contiguity))
     return AxisInfo(contiguity, divisibility, tuple(map(meet, both.constancy, choice, shape)))
@@ -567,7 +462,7 @@ def _select(w: _Walker, op: Op) -> AxisInfo:
 def _cmp(w: _Walker, op: Op) -> AxisInfo:
     """x < m is constant over groups of g when x is contiguous and starts at, and m is, a multiple of g."""
     info = _elementwise(w, op)
-    (a, b), pred, shape = op.operands, op.attrs["pred"], _shape(op.result)
+    (a, b), pred, shape = op.operands, op.attrs["pred"], sizes_of(op.result)
     if pred in ("eq", "ne") or a not in w.ranges:
         return info
     moving, fixed = (a, b) if pred in ("lt", "ge") else (b, a)
@@ -578,13 +473,13 @@ def _cmp(w: _Walker, op: Op) -> AxisInfo:
 def _cast(w: _Walker, op: Op) -> AxisInfo:
     value = op.operands[0]
     source, target = element_of(value.type), element_of(op.result.type)
-    info, shape = w.info[value], _shape(op.result)
+    info, shape = w.info[value], sizes_of(op.result)
     assert isinstance(source, ScalarType) and isinstance(target, ScalarType)
     if source == target:
         return info
     if not source.is_integer or not target.is_integer or target.is_bool:
         return _elementwise(w, op)
-    number = None if info.value is None else _wrapped(info.value, op.result)
+    number = None if info.value is None else wrapped(info.value, op.result)
     if source.kind == "uint" and target.bits > source.bits:
         info = _unwrapped(info, shape)
     return info._replace(value=number)
@@ -607,19 +502,19 @@ def _bitcast(w: _Walker, op: Op) -> AxisInfo:
     if source.is_float or target.is_float:
         return _elementwise(w, op)
     info = w.info[value]
-    if _step(value) == _step(op.result):
-        return info._replace(value=None if info.value is None else _wrapped(info.value, op.result))
+    if step_of(value) == step_of(op.result):
+        return info._replace(value=None if info.value is None else wrapped(info.value, op.result))
     return _with_divisor(_elementwise(w, op), divisor_of_all(info, value))
 
 
 def _load(w: _Walker, op: Op) -> AxisInfo:
     """Equal addresses under equal masks give equal values."""
     info = _elementwise(w, op)
-    return _unknown(len(info.constancy)) if op.attrs.get("volatile") else info
+    return unknown(len(info.constancy)) if op.attrs.get("volatile") else info
 
 
 def _hint(w: _Walker, op: Op) -> AxisInfo:
-    source, shape, step = w.info[op.operands[0]], _shape(op.result), _step(op.result)
+    source, shape, step = w.info[op.operands[0]], sizes_of(op.result), step_of(op.result)
 
     def promised(name: str, axis: int) -> int:
         numbers = op.attrs.get(name, ())
@@ -634,6 +529,10 @@ def _hint(w: _Walker, op: Op) -> AxisInfo:
     return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy), source.value)
 
 
+_PLAIN = (
+    *("mulhi", "fma", "exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "floor", "ceil"),
+    *("abs", "libm", "extern", "inline_asm"),
+)
 _RULES: dict[str, Callable[[_Walker, Op], AxisInfo]] = {
     "constant": _constant,
     "arange": _arange,
@@ -666,7 +565,5 @@ _RULES: dict[str, Callable[[_Walker, Op], AxisInfo]] = {
     "bitcast": _bitcast,
     "load": _load,
     "hint": _hint,
-    **dict.fromkeys(
-        "mulhi fma exp exp2 log log2 sin cos sqrt sqrt_rn rsqrt erf floor ceil abs libm extern inline_asm".split(), _elementwise
-    ),
+    **dict.fromkeys(_PLAIN, _elementwise),
 }

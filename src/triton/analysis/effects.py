@@ -15,7 +15,8 @@ _READERS = frozenset({"load", "desc_load"})
 class Effects(NamedTuple):
     """Sets of ops. An op with regions is in a set when any op inside is.
 
-    ``writes``  may change memory, or order this program's accesses with another's (barrier, atomics). ``assume``, ``assert`` and
+    ``writes``  may change memory, or order this program's accesses with another's (barrier, atomics). ``assume``,
+    ``assert`` and
     ``print`` have the effect ``write`` in the op table so that they stay; memory they leave alone.
     ``stops``   may keep the ops after it from running: assertions, calls, loops without a known end.
     """

@@ -1,12 +1,14 @@
 """Integer ranges: for every integer and boolean value, the interval that holds all its elements.
 
-A range is a pair ``(low, high)``, both ends included; booleans are 0 and 1. Sources of knowledge: constants, ``arange``, program
-indices (a grid has at most 2^31 - 1 programs along an axis), loop bounds, ``assume`` and the condition of an ``if`` inside its
-branches. A fact that holds in a nested region only is forgotten at the region's end.
+A range is a pair ``(low, high)``, both ends included; booleans are 0 and 1. Sources of knowledge: constants,
+``arange``, program indices (a grid has at most 2^31 - 1 programs along an axis), loop bounds, ``assume`` and the
+condition of an ``if`` inside its branches. A fact that holds in a nested region only is forgotten at the region's
+end.
 
-Integer ops wrap, so a sum that may leave its type has the full range of the type. With ``no_wrap`` signed sums, differences and
-products are taken to stay inside their type: right for the arithmetic of addresses, where a wrapped index lies outside
-every allocation, wrong for arithmetic on data. Loops reach a fixpoint by widening: a bound that moves goes to the type's end.
+Integer ops wrap, so a sum that may leave its type has the full range of the type. With ``no_wrap`` signed sums,
+differences and products are taken to stay inside their type: right for the arithmetic of addresses, where a wrapped
+index lies outside every allocation, wrong for arithmetic on data. Loops reach a fixpoint by widening: a bound that
+moves goes to the type's end.
 """
 
 from __future__ import annotations
@@ -288,12 +290,12 @@ def _or(op: Op, known: _Known) -> Range | None:
 
 def _shl(op: Op, known: _Known) -> Range | None:
     (a, b), (low, high) = known[op.operands[0]], known[op.operands[1]]
-    return (min(a << low, a << high), max(b << low, b << high)) if 0 <= low and high < 64 else None
+    return (min(a << low, a << high), max(b << low, b << high)) if low >= 0 and high < 64 else None
 
 
 def _shr(op: Op, known: _Known) -> Range | None:
     low, high = known[op.operands[1]]
-    return _corners(op, known, lambda x, y: x >> y) if 0 <= low and high < 64 else None
+    return _corners(op, known, lambda x, y: x >> y) if low >= 0 and high < 64 else None
 
 
 def _cmp(op: Op, known: _Known) -> Range | None:

@@ -16,9 +16,9 @@ from .types import Type, element_of
 class Builder:
     """``block`` is where ops go and ``loc`` what they are marked with; both may be set freely.
 
-    ``b.add(x, y)``, ``b.load(p, mask, cache=".cg")``, ``b.constant(value=0.0, types=[t])``: operands by position, attributes
-    and ``types``/``regions`` by keyword. An op with one result returns that value, otherwise the op's list of results.
-    Names that Python keeps get a trailing underscore: ``b.and_``, ``b.for_``, ``b.yield_``.
+    ``b.add(x, y)``, ``b.load(p, mask, cache=".cg")``, ``b.constant(value=0.0, types=[t])``: operands by position,
+    attributes and ``types``/``regions`` by keyword. An op with one result returns that value, otherwise the op's list
+    of results. Names that Python keeps get a trailing underscore: ``b.and_``, ``b.for_``, ``b.yield_``.
     """
 
     __slots__ = ("block", "loc")

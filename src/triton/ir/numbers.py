@@ -16,8 +16,9 @@ Number = bool | int | float
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
-    """``precision`` counts the significant bits, the hidden one included; ``bias`` is the exponent's. ``special`` says how the top codes
-    are used: ``ieee`` (infinities and NaN), ``nan`` (only 0x7f and 0xff are NaN), ``fnuz`` (0x80 is NaN, no -0), ``none``."""
+    """``precision`` counts the significant bits, the hidden one included; ``bias`` is the exponent's. ``special``
+    says how the top codes are used: ``ieee`` (infinities and NaN), ``nan`` (only 0x7f and 0xff are NaN), ``fnuz``
+    (0x80 is NaN, no -0), ``none``."""
 
     precision: int
     bias: int
@@ -72,8 +73,8 @@ def wrap(value: int, type: ScalarType) -> int | bool:
 def round_float(value: int | float, type: ScalarType, toward_zero: bool = False) -> float:
     """``value``, exact, rounded once to a float type: to nearest even, or toward zero.
 
-    Overflow gives infinity, toward zero the largest finite value. The 8-bit formats saturate: overflow and infinities give the largest
-    finite value; where there is no NaN (f8e4b15), a NaN gives it too.
+    Overflow gives infinity, toward zero the largest finite value. The 8-bit formats saturate: overflow and infinities
+    give the largest finite value; where there is no NaN (f8e4b15), a NaN gives it too.
     """
     format = FORMATS[type.name]
     if format.bits == 64 and isinstance(value, float):

@@ -4,8 +4,8 @@ Builder, printer, parser, verifier, the reference page and the lowering dispatch
 example is ``(arguments) => ops``; every example is parsed, verified and printed back by the tests.
 
 Conventions. Integer ops wrap. ``div`` and ``rem`` of integers truncate toward zero; a zero divisor gives an unspecified
-value, never a trap. Shifts by the width or more are unspecified. Signedness is in the type: ``shr`` of ``u32`` is logical.
-Optional operands are trailing, so their number tells which are there. A scalar is a value of rank 0.
+value, never a trap. Shifts by the width or more are unspecified. Signedness is in the type: ``shr`` of ``u32`` is
+logical. Optional operands are trailing, so their number tells which are there. A scalar is a value of rank 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Prints the tile IR as text. ``parser.py`` reads it back to an equal module; the grammar stands there.
 
-Attributes of ops come in the order of the op table and without those that have their default value; other attributes by name.
+Attributes of ops come in the order of the op table and without those that have their default value; other attributes
+by name.
 """
 
 from __future__ import annotations

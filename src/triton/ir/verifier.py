@@ -1,16 +1,20 @@
 """The staged verifier: what must hold of a module, in words, and the code that checks it.
 
 Checked on every module:
- 1. Every op is a row of the op table and legal in the stage; it has the row's number of operands, regions and attributes, and each
+ 1. Every op is a row of the op table and legal in the stage; it has the row's number of operands, regions and
+ attributes, and each
     operand and attribute satisfies its constraint.
- 2. Result types equal those the row's rule infers; the row's own check passes (loop-carried types, combine regions, ...).
+ 2. Result types equal those the row's rule infers; the row's own check passes (loop-carried types, combine regions,
+ ...).
  3. A value is used only after its definition, inside the block that defines it or a region nested in it.
  4. Every block ends with its only terminator: ``return`` in functions, otherwise what the row asks for.
- 5. ``return`` gives the function's result types. A call names a function of the module, with its argument and result types.
+ 5. ``return`` gives the function's result types. A call names a function of the module, with its argument and result
+ types.
  6. Names of functions and attributes, and attribute values, have a text form.
- 7. Tensors have at most 2^31 - 1 elements. In stage ``layout`` every tensor type names a layout, in stage ``tile`` none does.
-Not checked: that hints and ``assume`` are true; that memory accesses are in range; that recursion does not occur (the front end
-refuses it); that no two ops share an attribute dictionary.
+ 7. Tensors have at most 2^31 - 1 elements. In stage ``layout`` every tensor type names a layout, in stage ``tile``
+ none does.
+Not checked: that hints and ``assume`` are true; that memory accesses are in range; that recursion does not occur (the
+front end refuses it); that no two ops share an attribute dictionary.
 """
 
 from __future__ import annotations

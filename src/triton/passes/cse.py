@@ -1,9 +1,9 @@
 """Common subexpressions: of equal pure ops in a block or around it, the first one serves all.
 
 Requires: nothing beyond a valid module.
-Ensures: no pure op equals an earlier one that is visible from it. A load is shared with an earlier equal one when the program does
-not write memory between them, neither on the way nor around a loop; loads inside a ``while`` are never shared with one before it,
-since such a loop may wait for another program.
+Ensures: no pure op equals an earlier one that is visible from it. A load is shared with an earlier equal one when the
+program does not write memory between them, neither on the way nor around a loop; loads inside a ``while`` are never
+shared with one before it, since such a loop may wait for another program.
 
     %a = mul %x, %y : i32                     %a = mul %x, %y : i32
     %b = mul %y, %x : i32              =>     %c = add %a, %a : i32

@@ -1,18 +1,19 @@
 """Dead code: ops, loop-carried values, results of ``if`` and loops that nothing needs.
 
 Requires: nothing beyond a valid module.
-Ensures: every op either has an effect or gives a value that some kept op uses. Loops without effects whose results are unused go
-(one that would never end included); so do loads, except volatile ones, and calls stay.
+Ensures: every op either has an effect or gives a value that some kept op uses. Loops without effects whose results
+are unused go (one that would never end included); so do loads, except volatile ones, and calls stay.
 
-    %r, %s = for %a, %b, %c, %x, %y : f32, f32 (%i: i32, %u: f32, %v: f32) {      %r = for %a, %b, %c, %x : f32 (%i: i32, %u: f32) {
+    %r, %s = for %a, %b, %c, %x, %y : f32, f32 (%i: i32, %u: f32, %v: f32) {      %r = for %a, %b, %c, %x : f32 (%i:
+    i32, %u: f32) {
       %p = add %u, %u : f32                                                         %p = add %u, %u : f32
       %q = add %v, %p : f32                                                  =>     yield %p
       yield %p, %q                                                                }
     }                                                                             store %o, %r
     store %o, %r
 
-How: mark from the ops with effects backwards through uses, where a loop-carried value is one thing with its initial value, its block
-argument and what the body yields for it; then one sweep.
+How: mark from the ops with effects backwards through uses, where a loop-carried value is one thing with its initial
+value, its block argument and what the body yields for it; then one sweep.
 """
 
 from __future__ import annotations

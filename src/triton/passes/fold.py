@@ -1,9 +1,10 @@
 """Folds what is known at compile time: constants, equations of ``rules/``, branches and loops whose course is known.
 
 Requires: stage ``tile``.
-Ensures: constants stand to the right in commutative ops; no rule of ``rules/catalogue.py`` applies to an op because of what defines its
-operands; an ``if`` with a known condition and a ``for`` with no trip or one are gone; carried values that never change are replaced by
-their initial values. Unused ops are left for ``dce``, equal ones for ``cse``.
+Ensures: constants stand to the right in commutative ops; no rule of ``rules/catalogue.py`` applies to an op because
+of what defines its operands; an ``if`` with a known condition and a ``for`` with no trip or one are gone; carried
+values that never change are replaced by their initial values. Unused ops are left for ``dce``, equal ones for
+``cse``.
 
     %z = constant {value = 0} : i32                    %c = constant {value = 4} : i32
     %c = constant {value = 4} : i32                    %y = exp %x : f32
@@ -11,8 +12,8 @@ their initial values. Unused ops are left for ``dce``, equal ones for ``cse``.
       %a = add %i, %z : i32
       %y = exp %u : f32 ...
 
-How: one walk in program order; an op is looked at when its operands are final, so rules look only upwards. An op that a rule makes
-is simplified before it is put down.
+How: one walk in program order; an op is looked at when its operands are final, so rules look only upwards. An op that
+a rule makes is simplified before it is put down.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Loop-invariant motion: what gives the same in every trip moves in front of the loop.
 
 Requires: nothing beyond a valid module.
-Ensures: no pure op without control flow stands in the body of a ``for`` or in a region of a ``while`` unless it depends on a value of
-that loop. Pure ops never trap, so they may run although the loop does not. A load moves only out of a ``for`` with constant bounds
-that runs, writes no memory and cannot stop early. Loops marked ``disable_licm`` keep their ops.
+Ensures: no pure op without control flow stands in the body of a ``for`` or in a region of a ``while`` unless it
+depends on a value of that loop. Pure ops never trap, so they may run although the loop does not. A load moves only
+out of a ``for`` with constant bounds that runs, writes no memory and cannot stop early. Loops marked ``disable_licm``
+keep their ops.
 
     for %l, %h, %s () (%i: i32) {             %c = constant {value = 2} : i32
       %c = constant {value = 2} : i32         %d = mul %n, %c : i32

@@ -1,8 +1,8 @@
 """Puts the bodies of called functions in place of the calls.
 
 Requires: stage ``tile`` or ``layout``; a function that (through others) calls itself is refused with IRError.
-Ensures: calls are left only to functions marked ``noinline``; functions that no kernel reaches are gone. Every op keeps its place in
-the source, with the call site at the end of its ``caller`` chain.
+Ensures: calls are left only to functions marked ``noinline``; functions that no kernel reaches are gone. Every op
+keeps its place in the source, with the call site at the end of its ``caller`` chain.
 
     func @f(%x: i32) {                               func @f(%x: i32) {
       %y = call %x {callee = "g"} : i32                %c = constant {value = 1} : i32    // in g, called by f

@@ -36,7 +36,8 @@ def run_passes(
 ) -> Module:
     """The module after all passes. ``observer`` gets the pass's name, the module as it left it, and seconds.
 
-    With ``verify`` (default: TRITON_VERIFY_IR=1) the IR is checked before the first pass and after each; a broken invariant raises IRError naming the pass.
+    With ``verify`` (default: TRITON_VERIFY_IR=1) the IR is checked before the first pass and after each; a broken
+    invariant raises IRError naming the pass.
     """
     if verify is None:
         verify = os.environ.get("TRITON_VERIFY_IR") == "1"

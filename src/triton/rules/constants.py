@@ -1,8 +1,9 @@
 """The arithmetic of constants: what an elementwise op gives for known numbers, as the interpreter would.
 
-Floats are computed in f64 and rounded once to the result's type. For + - * / sqrt that equals rounding the exact result, because f64
-has more than twice the digits of the narrower types (Figueroa 1995). Results are None where a constant would lose something: NaN
-in ``bitcast``, zeros of different sign in ``min`` and ``max``, functions that only a back end knows.
+Floats are computed in f64 and rounded once to the result's type. For + - * / sqrt that equals rounding the exact
+result, because f64 has more than twice the digits of the narrower types (Figueroa 1995). Results are None where a
+constant would lose something: NaN in ``bitcast``, zeros of different sign in ``min`` and ``max``, functions that only
+a back end knows.
 """
 
 from __future__ import annotations

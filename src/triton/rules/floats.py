@@ -1,4 +1,5 @@
-"""Equations of floats of 16 bits and more. Each names its licence: why both sides are equal, NaN and the sign of zero included.
+"""Equations of floats of 16 bits and more. Each names its licence: why both sides are equal, NaN and the sign of zero
+included.
 
 ``exact``: IEEE 754 gives the same value on both sides for every input; the payload and sign of a NaN are free.
 """

@@ -1,12 +1,12 @@
 """What a rewrite rule is, and how tables of equations are matched.
 
-An equation is written as text, ``"add(sub(x, y), y)" -> "x"``, in the names of the op table (a trailing underscore for Python's
-keywords: ``and_``). Small letters stand for any value, capital letters for a constant, numbers for a constant with that value (-1: all
-bits set), ``true`` and ``false`` for booleans. Attributes are given by keyword. Operands of commutative ops match in either order. On
-the right, ops on constants become constants.
+An equation is written as text, ``"add(sub(x, y), y)" -> "x"``, in the names of the op table (a trailing underscore
+for Python's keywords: ``and_``). Small letters stand for any value, capital letters for a constant, numbers for a
+constant with that value (-1: all bits set), ``true`` and ``false`` for booleans. Attributes are given by keyword.
+Operands of commutative ops match in either order. On the right, ops on constants become constants.
 
-A rule that needs more than an equation is a function ``(rewriter, op) -> Value | None`` with the equation as text and examples that
-show it at work; the tests run both kinds against the interpreter.
+A rule that needs more than an equation is a function ``(rewriter, op) -> Value | None`` with the equation as text and
+examples that show it at work; the tests run both kinds against the interpreter.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ Bindings = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``left`` equals ``right`` where the root's first operand has elements in ``domain`` and ``when`` holds of the bindings.
+    """``left`` equals ``right`` where the root's first operand has elements in ``domain`` and ``when`` holds of the
+    bindings.
 
     ``licence`` says for float rules why the two sides are equal, or what the language permits.
     """
