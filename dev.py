@@ -224,6 +224,13 @@ def make_venv(folder: Path, requirements: Sequence[str], base: str = sys.executa
     return python
 
 
+def use_sources(python: Path) -> None:
+    """Makes `import triton` in `python`'s environment find src/, for `dev.py test` and for running pytest by hand."""
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    Path(site, "triton-sources.pth").write_text(f"{ROOT / 'src'}\n")
+
+
 def tools_python() -> Path:
     return make_venv(DEV / "tools", TOOLS)
 
@@ -404,6 +411,7 @@ def build_in_place() -> Path:
     """Builds the native core into src/triton/_C and returns the Python of the test environment."""
     cc, cxx = prepare_machine()
     python = make_venv(DEV / "venv", (*BUILD, *test_extra(), *CHECKS, *TOOLS))
+    use_sources(python)
     tree = DEV / "build"
     site = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"],
@@ -436,17 +444,17 @@ def build_in_place() -> Path:
 def test(arguments: argparse.Namespace) -> None:
     begin = time.monotonic()
     python = build_in_place()
-    env = environment(PYTHONPATH=str(ROOT / "src"))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     say(f"tests under Python {version}")
-    call(python, "-m", "pytest", *(arguments.rest or ["tests", "recipe/tests"]), env=env)
+    call(python, "-m", "pytest", *(arguments.rest or ["tests", "recipe/tests"]))
     covered = [version]
     others = other_pythons()
     # The oldest and the newest: one stable-ABI binary has to serve both.
     for other, path in {others[0], others[-1]} if others else ():
         say(f"native and kernel tests under Python {other}")
         second = make_venv(DEV / f"venv-{other}", ("numpy", "pytest"), base=path)
-        call(second, "-m", "pytest", "-q", "tests/native", "recipe/tests", env=env)
+        use_sources(second)
+        call(second, "-m", "pytest", "-q", "tests/native", "recipe/tests")
         covered.append(other)
     if not others:
         say(f"only Python {version} was found on this machine: no other version was tested")
