@@ -264,3 +264,37 @@ def test_no_tile_is_unrolled() -> None:
         source = kernel([f"{n}xf32"] * 2, body.format(n=n), [("%r", f"{n}xf32")])
         sizes.append(len(build(source).text))
     assert sizes[1] < sizes[0] * 1.05
+
+
+@pytest.mark.parametrize("type", ["f32", "f16", "i8", "i64", "bf16"])
+@pytest.mark.parametrize("m,n", [(32, 32), (64, 16), (16, 128), (33, 16)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_transposition(type: str, m: int, n: int, masked: bool) -> None:
+    """Rows in, columns out."""
+    body = f"""%i = arange {{start = 0, end = {m}}} : {m}xi32
+%j = arange {{start = 0, end = {n}}} : {n}xi32
+%i1 = expand_dims %i {{axis = 1}} : {m}x1xi32
+%j1 = expand_dims %j {{axis = 0}} : 1x{n}xi32
+%w = constant {{value = {n}}} : {m}x1xi32
+%h = constant {{value = {m}}} : 1x{n}xi32
+%iw = mul %i1, %w : {m}x1xi32
+%jh = mul %j1, %h : 1x{n}xi32
+%ib = broadcast %i1 : {m}x{n}xi32
+%jb = broadcast %j1 : {m}x{n}xi32
+%iwb = broadcast %iw : {m}x{n}xi32
+%jhb = broadcast %jh : {m}x{n}xi32
+%from = add %iwb, %jb : {m}x{n}xi32
+%to = add %jhb, %ib : {m}x{n}xi32
+%lim = constant {{value = {m * n // 2}}} : {m}x{n}xi32
+%mask = cmp %to, %lim {{pred = "{'lt' if masked else 'ne'}"}} : {m}x{n}xi1
+%ps = splat %p : {m}x{n}xptr<{type}>
+%pq = addptr %ps, %from : {m}x{n}xptr<{type}>
+%os = splat %o : {m}x{n}xptr<{type}>
+%oq = addptr %os, %to : {m}x{n}xptr<{type}>
+%x = load %pq : {m}x{n}x{type}
+%y = add %x, %x : {m}x{n}x{type}
+store %oq, %y{', %mask' if masked else ''}"""
+    width = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "i64": np.int64, "bf16": np.uint16}[type]
+    data = np.random.default_rng(0).integers(0, 100, m * n).astype(width)
+    source = text(f"%p: ptr<{type}>, %o: ptr<{type}>", body)
+    compare(source, [data, np.zeros_like(data)])

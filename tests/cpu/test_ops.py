@@ -201,3 +201,13 @@ def test_every_op_has_a_case() -> None:
     }  # fmt: skip
     tile_ops = {kind for kind, info in OPS.items() if "tile" in info.stages}
     assert tile_ops - here - arithmetic - elsewhere == set()
+
+
+@pytest.mark.parametrize("type", ["f32", "f16", "i8", "f64"])
+@pytest.mark.parametrize("m,n,k", [(16, 16, 16), (32, 64, 48), (64, 32, 16), (16, 48, 20)])
+def test_dot_of_turned_operands(type: str, m: int, n: int, k: int) -> None:
+    acc = "i32" if type == "i8" else "f64" if type == "f64" else "f32"
+    body = f"""%x = permute %a {{order = [1, 0]}} : {m}x{k}x{type}
+%y = permute %b {{order = [1, 0]}} : {k}x{n}x{type}
+%r = dot %x, %y, %c : {m}x{n}x{acc}"""
+    check([f"{k}x{m}x{type}", f"{n}x{k}x{type}", f"{m}x{n}x{acc}"], body, [("%r", f"{m}x{n}x{acc}")], ulps=64)

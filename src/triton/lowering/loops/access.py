@@ -297,10 +297,15 @@ def _load_run(
 
 
 def store(e: Evaluator, pointer: Value, value: Value, mask: Value | None, index: Index) -> None:
-    """Stores one element or one vector of them, at the current place."""
+    """Stores one element of ``value`` or one vector of them, at the current place."""
+    cell, level = e.cell(value, index)
+    store_cell(e, pointer, cell if is_scalar(index) else e.splat(cell, level), mask, index)
+
+
+def store_cell(e: Evaluator, pointer: Value, cell: Cell, mask: Value | None, index: Index) -> None:
+    """Stores ``cell`` through the pointer(s) at ``index``."""
     w, lanes = e.w, e.lanes
     if is_scalar(index):
-        cell, _ = e.cell(value, index)
         address, _ = e.cell(pointer, index)
         target = address.text
         if mask is not None:
@@ -308,7 +313,6 @@ def store(e: Evaluator, pointer: Value, value: Value, mask: Value | None, index:
             target = w.emit(f"select i1 {condition.text}, ptr {target}, ptr {e.dummy()}")
         store_plain(w, target, cell)
         return
-    cell, _ = e.vector(value, index)
     mask_text, _ = _mask(e, mask, index)
     step = e.step_of(pointer, index)
     if step in (1, -1):

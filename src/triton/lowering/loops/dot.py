@@ -16,7 +16,7 @@ from ...ir.core import Op, Value
 from ...ir.types import ElementType, ScalarType, TensorType, element_of, f32, shape_of
 from ..convert import cast
 from ..writer import Cell, scalar_type, splat, suffix, vector
-from . import access
+from . import access, transpose
 from .buffers import Buffer, bytes_of
 from .emit import FunctionEmitter, rule
 from .index import Dim, Index, fixed, lane_mask
@@ -217,19 +217,43 @@ def _pack(
     e = f.e
     shape = shape_of(value.type)
     found = survey(e, [value], shape)
+    lanes = f.machine.vector_bits // element.bits
+    if not batch and transpose.wanted(found, shape, 1 - _fast(strides), _fast(strides), lanes):
+        _pack_turned(f, value, element, place, _fast(strides), lanes)
+        return
     found.bits = max(found.bits, element.bits)
     found.accesses.append((0,) * len(batch) + strides)
     chosen = choose(e, shape, found, allowed=range(len(batch), len(shape)))
     axis = None if chosen.axis is None else chosen.axis - len(batch)
 
     def body(index: Index) -> None:
-        cell, level = e.cell(value, (*batch, *index))
-        if cell.element != element:
-            cell = e.at(level, lambda: cast(f.w, cell, element))
         buffer, at = place(index)
-        access.write(e, buffer, at, cell)
+        access.write(e, buffer, at, _converted(f, value, (*batch, *index), element))
 
     nest(e, shape[len(batch) :], Shape(axis, chosen.lanes), body)
+
+
+def _fast(strides: tuple[int, int]) -> int:
+    """The axis along which packed elements are neighbours."""
+    return 1 if strides[1] == 1 else 0
+
+
+def _converted(f: FunctionEmitter, value: Value, index: Index, element: ScalarType) -> Cell:
+    cell, level = f.e.cell(value, index)
+    return cell if cell.element == element else f.e.at(level, lambda: cast(f.w, cell, element))
+
+
+def _pack_turned(
+    f: FunctionEmitter, value: Value, element: ScalarType, place: Place, fast: int, lanes: int
+) -> None:
+    def read(index: Index) -> Cell:
+        return f.e.splat(_converted(f, value, index, element), f.e.depth)
+
+    def write(index: Index, cell: Cell) -> None:
+        buffer, at = place(index)
+        access.write(f.e, buffer, at, cell)
+
+    transpose.turn(f, shape_of(value.type), 1 - fast, fast, lanes, element, read, write)
 
 
 def pack_invariants(f: FunctionEmitter, loop: Op) -> list[object]:

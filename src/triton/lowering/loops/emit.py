@@ -10,7 +10,7 @@ from ...ir.ops import OPS
 from ...ir.types import DescriptorType, TensorType, element_of, shape_of
 from ..elementwise import emit_constant, emit_elementwise
 from ..writer import Cell, FunctionWriter, ModuleWriter
-from . import access
+from . import access, transpose
 from .buffers import Arena, Buffer, bytes_of
 from .errors import Unsupported
 from .evaluate import Evaluator
@@ -235,6 +235,8 @@ def _store(f: FunctionEmitter, op: Op) -> None:
     mask = op.operands[2] if len(op.operands) > 2 else None
     shape = shape_of(pointer.type)
     by_products = f.open_by_products(op)
+    if not by_products and len(shape) == 2 and _store_turned(f, pointer, value, mask):
+        return
     found = survey(e, op.operands[1:], shape, [pointer])
 
     def body(index: Index) -> None:
@@ -244,6 +246,29 @@ def _store(f: FunctionEmitter, op: Op) -> None:
     nest(e, shape, choose(e, shape, found), body)
     e.reset()
     f.close_by_products(by_products)
+
+
+def _store_turned(f: FunctionEmitter, pointer: Value, value: Value, mask: Value | None) -> bool:
+    """Stores a tile that is read along one axis and written along the other; False when it is not one."""
+    e, shape, element = f.e, shape_of(value.type), element_of(value.type)
+    if element.is_bool:
+        return False
+    size = min(16, f.machine.vector_bits // element.bits)
+    steps = [e.graph.stride(pointer, axis) for axis in (0, 1)]
+    found = survey(e, [value], shape)
+    for y in (0, 1):
+        along, across = steps[y], steps[1 - y]
+        if along is None or along.step != 1 or (across is not None and across.step in (0, 1)):
+            continue
+        if transpose.wanted(found, shape, 1 - y, y, size):
+            transpose.turn(
+                f, shape, 1 - y, y, size, element,
+                lambda index: e.vector(value, index)[0],
+                lambda index, cell: access.store_cell(e, pointer, cell, mask, index),
+            )  # fmt: skip
+            e.reset()
+            return True
+    return False
 
 
 @rule("constant")
