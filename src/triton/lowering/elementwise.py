@@ -106,14 +106,12 @@ def extremum(w: FunctionWriter, a: Cell, b: Cell, largest: bool, propagate_nan: 
     if element not in (f32, f64):
         wide = extremum(w, convert.to_wide(w, a), convert.to_wide(w, b), largest, propagate_nan)
         return convert.from_wide(w, wide, element)  # type: ignore[arg-type]
-    x, y = num(w, a), num(w, b)
-    # One machine instruction on most targets: y when the comparison fails, so also when either is a NaN.
-    chosen = x.compare("ogt" if largest else "olt", y).select(x, y)
-    if propagate_nan and b.value is not None and b.value == b.value:
-        return y.compare("ogt" if largest else "olt", x).select(y, x).cell(element)
-    if not propagate_nan and b.value is not None and b.value == b.value:
-        return chosen.cell(element)
-    return (x if propagate_nan else y).isnan().select(x, chosen).cell(element)
+    known = b.value is not None and b.value == b.value
+    if known and not propagate_nan:  # one machine instruction on any target: b if a is a NaN
+        return num(w, a).compare("ogt" if largest else "olt", num(w, b)).select(num(w, a), num(w, b)).cell(element)
+    if known:
+        return num(w, b).compare("ogt" if largest else "olt", num(w, a)).select(num(w, b), num(w, a)).cell(element)
+    return math.extremum(num(w, a), num(w, b), largest, propagate_nan).cell(element)
 
 
 def _extremum_rule(largest: bool) -> Rule:

@@ -31,9 +31,10 @@ UNARY: dict[str, Callable[[Num], Num]] = {
 }
 
 
-def _extremum(predicate: str) -> Callable[[Num, Num], Num]:
-    """C's fmin and fmax: a NaN loses."""
-    return lambda x, y: y.isnan().select(x, x.compare(predicate, y).select(x, y))
+def extremum(x: Num, y: Num, largest: bool, propagate_nan: bool) -> Num:
+    """min or max; which of +0 and -0 comes out is left open, for which some machines would need further instructions."""
+    name = ("maximum" if largest else "minimum") if propagate_nan else ("maxnum" if largest else "minnum")
+    return Num(x.w, x.w.intrinsic(name, x.base, x.lanes, x.text, y.text, flags="nsz"), x.base, x.lanes)
 
 
 #: name -> (number of arguments, function of float or double values).
@@ -43,8 +44,8 @@ FORMS: dict[str, tuple[int, Callable[..., Num]]] = {
     **{name: (1, _intrinsic(name)) for name in ("rint", "nearbyint", "trunc", "round", "roundeven", "fabs")},
     "fmod": (2, fmod),
     "copysign": (2, _intrinsic("copysign")),
-    "fmin": (2, _extremum("olt")),
-    "fmax": (2, _extremum("ogt")),
+    "fmin": (2, lambda x, y: extremum(x, y, largest=False, propagate_nan=False)),
+    "fmax": (2, lambda x, y: extremum(x, y, largest=True, propagate_nan=False)),
     "div": (2, lambda x, y: x / y),
 }
 
