@@ -23,14 +23,12 @@ class Features:
     ``half_convert``  ``fpext``/``fptrunc`` between half and float need no library function.
     ``half_arith``    arithmetic on half is native.
     ``contract``      the user allows a * b + c to be rounded once.
-    ``wide_vectors``  vectors of 512 bits (used only to choose between equal formulations).
     """
 
     fma: bool = False
     half_convert: bool = False
     half_arith: bool = False
     contract: bool = False
-    wide_vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,6 @@ def features(cpu: Processor, fusion: bool) -> Features:
         half_convert=cpu.has("f16c"),
         half_arith=False,
         contract=fusion and fma,
-        wide_vectors=cpu.vector_bits == 512,
     )
 
 
