@@ -98,6 +98,7 @@ class Config:
         return isinstance(other, Config) and self._identity() == other._identity()
 
 
+_PLAIN = frozenset({int, float, bool, str, type(None)})
 _FAILURES = (TritonError, RuntimeError, ValueError, TypeError, AssertionError, NotImplementedError)
 
 
@@ -256,14 +257,12 @@ class Autotuner(KernelInterface[Any]):
 
     def _key(self, nargs: dict[str, Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         given = {**nargs, **{name: value for name, value in kwargs.items() if name in self.arg_names}}
-        key = [given[name] for name in self.keys if name in given]
-        key = [
-            value if getattr(value, "__hash__", None) and as_array(value) is None else _describe(value) for value in key
-        ]
-        for value in given.values():
-            dtype = getattr(value, "dtype", None)
-            if dtype is not None and as_array(value) is not None:
-                key.append(str(dtype))
+        key: list[Any] = []
+        for name in self.keys:
+            if name in given:
+                value = given[name]
+                key.append(value if type(value) in _PLAIN else _describe(value))
+        key += [value.dtype for value in given.values() if type(value) not in _PLAIN and hasattr(value, "dtype")]
         return tuple(key)
 
     def _tune(self, key: Any, nargs: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
@@ -433,6 +432,7 @@ def _base(fn: Any) -> Any:
 
 
 def _describe(value: Any) -> Any:
+    """What a value that is no plain number adds to a key."""
     array = as_array(value)
     if array is None:
         return repr(value)

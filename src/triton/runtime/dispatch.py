@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..frontend.values import constexpr
@@ -36,7 +36,7 @@ def _flags(param: Any) -> int:
 
 
 def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any]) -> Any:
-    """A dispatcher for a kernel.
+    """A dispatcher for a jitted function.
 
     ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments of new kinds, or launches
     by itself and gives anything else.
@@ -48,6 +48,24 @@ def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any
         tuple(_flags(p) for p in params),
         tuple(None if p.is_constexpr else (p.annotation_type or None) for p in params),
         tuple(p.default if p.has_default else missing for p in params),
+        on_miss,
+        missing,
+    )
+
+
+def make_launcher(name: str, signature: Mapping[str, Any], on_miss: Callable[..., Any]) -> Any:
+    """A dispatcher for one compiled kernel, whose arguments have the types of ``signature`` whatever their values; None
+    where a parameter needs Python code."""
+    kinds = list(signature.values())
+    if not all(isinstance(kind, str) and not kind.startswith("tensordesc") for kind in kinds):
+        return None
+    missing = object()
+    return _extension().Dispatcher(
+        name,
+        tuple(signature),
+        tuple(CONSTEXPR if kind == "constexpr" else 0 for kind in kinds),
+        tuple(None if kind == "constexpr" or kind[0] == "*" else kind for kind in kinds),
+        (missing,) * len(kinds),
         on_miss,
         missing,
     )

@@ -77,7 +77,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_INTERPRET = "TRITON_INTERPRET"
+# The environment as the process has it: looking a name up in os.environ costs a tenth of a launch.
+_environment = getattr(os.environ, "_data", os.environ)
+_INTERPRET = os.environ.encodekey("TRITON_INTERPRET") if _environment is not os.environ else "TRITON_INTERPRET"
 TRITON_MODULE = "triton.language"
 GLUON_MODULE = "triton.experimental.gluon.language"
 
@@ -389,7 +391,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
             or settings.debug
             or settings.launch_enter_hook
             or settings.launch_exit_hook
-            or _INTERPRET in os.environ
+            or _INTERPRET in _environment
             or "interpret" in settings.__dict__
         ):
             return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .arguments import address_of, as_array, byte_range, device_of, is_readonly
+from .dispatch import make_launcher
 from .errors import LaunchError
 
 # struct codes of one 8-byte argument slot, by signature type.
@@ -146,10 +147,13 @@ def overlapping(pointers: Sequence[Pointer], written: Sequence[int]) -> bool:
     return False
 
 
+_NO_OPTIONS: dict[str, Any] = {}
+
+
 class Launcher:
     """Packs arguments and launches one compiled kernel. Called as PyTorch calls it."""
 
-    __slots__ = ("_alternative", "_checks", "_driver", "_kernel", "_name", "_signature", "_written")
+    __slots__ = ("_alternative", "_checks", "_driver", "_kept", "_kernel", "_name", "_native", "_signature", "_written")
 
     def __init__(self, kernel: Any, driver: Any) -> None:
         self._kernel = kernel
@@ -159,6 +163,8 @@ class Launcher:
         self._written = tuple(kernel.metadata.written)
         self._checks = bool(driver.checks_overlap) and not getattr(kernel.metadata, "may_alias", True)
         self._alternative: Any = None
+        self._kept: list[Any] = []
+        self._native = make_launcher(self._name, self._signature, self._on_miss) if driver.native_launch else None
 
     def __call__(
         self,
@@ -173,6 +179,9 @@ class Launcher:
         exit_hook: Any,
         *args: Any,
     ) -> None:
+        if self._native is not None and not enter_hook and not exit_hook:
+            self._native.run((grid_0, grid_1, grid_2), args, _NO_OPTIONS)
+            return
         grid = (int(grid_0), int(grid_1), int(grid_2))
         self.check_grid(grid)
         if 0 in grid:
@@ -190,6 +199,14 @@ class Launcher:
         self._driver.launch(function, grid, stream, packed, packed_metadata)
         if exit_hook:
             exit_hook(launch_metadata)
+
+    def _on_miss(
+        self, key: bytes, values: tuple[Any, ...], classes: Any, options: dict[str, Any], overlap: bool, grid: Any
+    ) -> Any:
+        chosen = self.native_choice(values, overlap)
+        chosen._init_handles()
+        self._kept.append(chosen.module)
+        return self._driver.native_kernel(chosen.function, self._name)
 
     def current_stream(self) -> int:
         """The stream that a launch goes to when none is named."""
