@@ -21,7 +21,7 @@ cpu_passes = [(step.name, step) for step in TILE_PASSES]
 def cpu_executor(module: Module, optimised: bool = True) -> Executor:
     """Compiles a copy of the module; contraction is off, so that exact results stay exact."""
     backend = make_backend(GPUTarget("cpu", "", 1))
-    options = backend.parse_options({"enable_fp_fusion": False})
+    options = backend.parse_options({"enable_fp_fusion": False, "may_alias": not optimised})
     module = copy(module)
     types = [element_of(a.type) for a in module.kernel.args]
     if optimised:
@@ -38,7 +38,7 @@ def cpu_executor(module: Module, optimised: bool = True) -> Executor:
 
 
 def unoptimised_executor(module: Module) -> Executor:
-    """The CPU back end without the target-neutral passes."""
+    """The CPU back end without the target-neutral passes, as when tensor arguments overlap."""
     return cpu_executor(module, optimised=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from exactness import EXACT, INEXACT, SIGN_OF_ZERO, Levels, perturbed_rules, ulps
@@ -42,7 +43,7 @@ class Memories:
     def view(self, index: int) -> np.ndarray:
         buffer = self.kernel.buffers[index]
         dtype = np.uint8 if buffer.element.is_bool else storage_dtype(buffer.element)
-        size = buffer.count * np.dtype(dtype).itemsize
+        size = total(self.kernel, buffer) * np.dtype(dtype).itemsize
         return self.raw[index][GUARD : GUARD + size].view(dtype)
 
     def arguments(self) -> list:
@@ -56,10 +57,15 @@ class Memories:
         return [interpreter.Range(v.ctypes.data, v.nbytes, n) for v, n in zip(views, names, strict=True)]
 
 
-def contents(buffer: Buffer, seed: int) -> np.ndarray:
+def total(kernel: Kernel, buffer: Buffer) -> int:
+    """How many elements a buffer has: programs write into parts of their own."""
+    return buffer.count * (1 if buffer.role == "input" else prod(kernel.grid))
+
+
+def contents(buffer: Buffer, n: int, seed: int) -> np.ndarray:
     """What a buffer holds at first; special floats in one kernel of three."""
     rng = np.random.default_rng([seed, zlib.crc32(buffer.name.encode())])
-    element, n = buffer.element, buffer.count
+    element = buffer.element
     if element.is_bool:
         return rng.integers(0, 2, n).astype(np.uint8)
     dtype = np.dtype(storage_dtype(element))
@@ -82,10 +88,11 @@ def memories(kernel: Kernel) -> Memories:
     result = Memories(raw, kernel)
     for index, buffer in enumerate(kernel.buffers):
         dtype = np.dtype(np.uint8 if buffer.element.is_bool else storage_dtype(buffer.element))
-        block = np.full(2 * GUARD + buffer.count * dtype.itemsize + 64, 0xA5, dtype=np.uint8)
+        count = total(kernel, buffer)
+        block = np.full(2 * GUARD + count * dtype.itemsize + 64, 0xA5, dtype=np.uint8)
         shift = -(block.ctypes.data + GUARD) % 64
-        raw.append(block[shift : shift + 2 * GUARD + buffer.count * dtype.itemsize])
-        result.view(index)[:] = contents(buffer, kernel.seed)
+        raw.append(block[shift : shift + 2 * GUARD + count * dtype.itemsize])
+        result.view(index)[:] = contents(buffer, count, kernel.seed)
     return result
 
 
@@ -97,7 +104,9 @@ def interpret(module: Module, args: list, grid: tuple[int, int, int], ranges=Non
     machine.rules = rules
     values = [from_python(a, p.type) for a, p in zip(args, module.kernel.args, strict=True)]
     with np.errstate(all="ignore"):
-        machine.run_function(module.kernel, values)
+        for z, y, x in np.ndindex(grid[::-1]):
+            machine.program = (x, y, z)
+            machine.run_function(module.kernel, values)
 
 
 class Reference:
@@ -175,7 +184,7 @@ def copy(module: Module) -> Module:
 
 
 def check(kernel: Kernel, passes=(), executors: dict[str, Callable[[Module], Executor]] | None = None) -> Reference:
-    """Interpreter before passes = after each pass = every executor. ``passes`` are (name, function) pairs that run in turn."""
+    """Interpreter before passes = after each pass = every executor. ``passes``: (name, function), run in turn."""
     verify(kernel.module)
     text = print_module(kernel.module)
     again = parse_module(text)

@@ -85,8 +85,8 @@ class Levels:
                     self.levels[result] = max(self.levels[r.terminator.operands[k]] for r in op.regions)
             else:
                 level = result_level(op, self.levels)
-                if op.kind in ("load", "atomic_rmw", "atomic_cas") and root(op.operands[0]) in self.stored:
-                    level = INEXACT
+                if op.kind in ("load", "atomic_rmw", "atomic_cas"):
+                    level = self.stored.get(root(op.operands[0]), EXACT)
                 for result in op.results:
                     self.levels[result] = level if is_float(result) else EXACT
             if op.kind in ("store", "atomic_rmw", "atomic_cas"):
@@ -96,8 +96,8 @@ class Levels:
 
 
 def root(pointer: Value) -> Value:
-    """The function argument that a pointer comes from."""
-    while pointer.op is not None:
+    """The argument that a pointer comes from. A block's argument stands for itself: loops carry inputs only."""
+    while pointer.op is not None and pointer.op.kind != "for":
         pointer = pointer.op.operands[0]
     return pointer
 

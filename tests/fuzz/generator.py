@@ -1,4 +1,4 @@
-"""Random tile IR kernels that are valid, never leave their memory and have one defined result (see ``exactness.py``)."""
+"""Random tile IR kernels that are valid, stay in their memory and have one defined result (see ``exactness.py``)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ COMMON = (
 
 @dataclass
 class Buffer:
-    """Memory behind one pointer argument. ``role``: input (only read), output (only written), scratch (both)."""
+    """Memory behind one pointer argument: ``count`` elements, for each program where programs write.
+
+    ``role``: input (only read), output (written once), scratch (only atomics), exact (read and written, but exact
+    values only).
+    """
 
     name: str
     element: ScalarType
@@ -78,6 +82,17 @@ class Generator:
         self.in_map = False
         self.stores = 0
         self.shapes = [self.new_shape() for _ in range(3)]
+        self.kernel.grid = self.random.choice(((1, 1, 1), (1, 1, 1), (3, 1, 1), (2, 2, 1)))
+        self.program = self.program_number() if self.kernel.grid != (1, 1, 1) else None
+
+    def program_number(self) -> Value:
+        """x + 2 (y + z) or the like: the running program's place in the grid's order."""
+        b, (gx, gy, _) = self.b, self.kernel.grid
+        x, y, z = (b.program_id(axis=k) for k in range(3))
+        rows = b.add(y, b.mul(z, b.const(gy, i32)))
+        number = b.add(x, b.mul(rows, b.const(gx, i32)))
+        self.add(x, number)
+        return number
 
     # Small choices
 
@@ -226,6 +241,8 @@ class Generator:
     def pointers(self, buffer: Buffer, offsets: Value) -> Value:
         shape = shape_of(offsets.type)
         pointer = buffer.arg
+        if buffer.role != "input" and self.program is not None:
+            pointer = self.b.addptr(pointer, self.b.mul(self.program, self.b.const(buffer.count, i32)))
         if shape:
             pointer = self.b.splat(pointer, types=[TensorType(shape, pointer.type)])
         return self.b.addptr(pointer, offsets)
@@ -573,22 +590,89 @@ class Generator:
         self.outcome(op.results)
 
     def store(self) -> None:
-        """To an output of its own; sometimes to scratch memory that is then read back."""
+        """To an output of its own."""
         x = self.some()
         offsets, need = self.offsets(shape_of(x.type), distinct=True)
         mask, count = self.mask(offsets, need)
-        scratch = self.chance(0.3)
-        buffer = self.buffer(
-            element_of(x.type), max(count, need) if scratch else count, "scratch" if scratch else "output"
-        )
-        self.b.store(self.pointers(buffer, offsets), x, mask)
-        self.stores += 1
-        if scratch:
-            again, highest = self.offsets(shape_of(x.type), distinct=False)
-            if highest <= buffer.count:
-                value = self.b.load(self.pointers(buffer, again))
-                self.levels[value] = INEXACT if is_float(value) else EXACT
-                self.add(value)
+        self.b.store(self.pointers(self.buffer(element_of(x.type), count, "output"), offsets), x, mask)
+
+    def shared_buffer(self, element: ScalarType, need: int) -> Buffer:
+        """A buffer that is read and written in many places of the kernel."""
+        for buffer in self.kernel.buffers:
+            if buffer.role == "exact" and buffer.element == element and buffer.count >= need and self.chance(0.8):
+                return buffer
+        return self.buffer(element, max(need, self.random.choice((1, 300, 700))), "exact")
+
+    def read_shared(self) -> None:
+        element = self.random.choice(COMMON[:4]) if self.chance(0.5) else self.shared_element()
+        shape = self.shape()
+        offsets, need = self.offsets(shape, distinct=False)
+        buffer = self.shared_buffer(element, need)
+        mask = self.like(with_shape(shape, i1)) if self.chance(0.2) else None
+        value = self.b.load(self.pointers(buffer, offsets), mask)
+        self.levels[value] = EXACT
+        self.add(value)
+
+    def shared_element(self) -> ScalarType:
+        elements = [b.element for b in self.kernel.buffers if b.role == "exact"]
+        return self.random.choice(elements) if elements else i32
+
+    def write_shared(self) -> None:
+        element = self.shared_element()
+        x = self.some(lambda v: element_of(v.type) == element and self.level(v) == EXACT, element=element)
+        if self.level(x) != EXACT or element_of(x.type) != element:
+            return
+        offsets, need = self.offsets(shape_of(x.type), distinct=True)
+        mask = self.like(with_shape(shape_of(x.type), i1)) if self.chance(0.3) else None
+        self.b.store(self.pointers(self.shared_buffer(element, need), offsets), x, mask)
+
+    def read_scattered(self) -> None:
+        """A load at places that are themselves data."""
+        element, shape = self.element(), self.shape()
+        buffer = self.buffer(element, self.random.choice((1, 7, 100, 256)), "input")
+        raw = self.like(with_shape(shape, SCALARS["u32"]))
+        at = self.b.rem(raw, self.b.const(buffer.count, raw.type))
+        if self.chance(0.7):
+            at = self.b.cast(at, types=[with_shape(shape, self.random.choice((i32, SCALARS["i64"])))])
+        mask = self.like(with_shape(shape, i1)) if self.chance(0.3) else None
+        self.add(self.b.load(self.pointers(buffer, at), mask))
+
+    def pointer_loop(self) -> None:
+        """Pointers carried around a loop, as in a sum over the rows of a matrix or a product over K."""
+        b = self.b
+        trips, element = self.random.choice((0, 1, 2, 3, 5)), self.random.choice((i32, SCALARS["f32"], SCALARS["f16"]))
+        if self.chance(0.4):
+            m, n, k = (self.random.choice((1, 3, 4, 8, 16, 17)) for _ in range(3))
+            element = self.random.choice((SCALARS["f32"], SCALARS["f16"], SCALARS["i8"]))
+            acc_type = TensorType((m, n), i32 if element.is_integer else SCALARS["f32"])
+            tiles = [((m, k), k), ((k, n), k * n)]
+        else:
+            shape = self.random.choice(self.shapes)
+            acc_type, tiles = TensorType(shape, element), [(shape, prod(shape))]
+        starts, steps = [], []
+        for shape, step in tiles:
+            offsets, need = self.offsets(shape, distinct=False)
+            starts.append(self.pointers(self.buffer(element, need + step * trips, "input"), offsets))
+            steps.append(step)
+        acc = self.like(acc_type)
+        body = Block([i32, acc_type, *[p.type for p in starts]])
+        with self.scope(body):
+            counter, sum_, *pointers = body.args
+            self.levels[sum_] = INEXACT if is_float(sum_) else EXACT
+            self.levels[counter] = EXACT
+            loaded = [self.add(b.load(p)) for p in pointers]
+            self.add(counter, sum_)
+            if len(loaded) == 2:
+                next_sum = b.dot(*loaded, sum_)
+            else:
+                next_sum = getattr(b, self.random.choice(("add", "max", "sub")))(sum_, loaded[0])
+            moved = [
+                b.addptr(p, b.const(d, with_shape(shape_of(p.type), i32))) for p, d in zip(pointers, steps, strict=True)
+            ]
+            b.yield_(next_sum, *moved)
+        bounds = [b.const(v, i32) for v in (0, trips, 1)]
+        op = b.emit("for", [*bounds, acc, *starts], [v.type for v in (acc, *starts)], {}, [body])
+        self.outcome(op.results[:1])
 
     def atomic(self) -> None:
         x = self.some(lambda v: element_of(v.type).bits >= 32 and not element_of(v.type).is_float, element=i32)
@@ -624,8 +708,8 @@ class Generator:
         (reshape, 2), (rearrange, 4), (gather, 1), (sort, 1), (histogram, 1), (reduce, 5), (dot, 2),
     )  # fmt: skip
     SCALAR = PURE[:7]
-    NESTED = ((for_loop, 3), (while_loop, 1), (if_, 2), (map, 1), (call, 1))
-    EFFECTS = ((store, 3), (atomic, 1))
+    NESTED = ((for_loop, 3), (while_loop, 1), (if_, 2), (map, 1), (call, 1), (pointer_loop, 2))
+    EFFECTS = ((store, 2), (atomic, 1), (read_shared, 3), (write_shared, 3), (read_scattered, 1))
 
     def act(self) -> None:
         actions = list(self.SCALAR if self.in_map else self.PURE)

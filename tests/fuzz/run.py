@@ -1,7 +1,7 @@
 """Random kernels in a loop: ``python tests/fuzz/run.py --count 1000 --seed 0``.
 
-Each kernel is run by the interpreter before and after every pass and by the CPU back end; the first ways to disagree are
-printed, made small, with the seed that brings them back. Exit status 1 when there was one.
+Each kernel is run by the interpreter before and after every pass and by the CPU back end; the first ways to disagree
+are printed, made small, with the seed that brings them back. Exit status 1 when there was one.
 """
 
 from __future__ import annotations
