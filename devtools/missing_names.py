@@ -2,8 +2,8 @@
 
     python devtools/missing_names.py API.json [module prefix]
 
-The table maps ``modules.<module>.names.<name>`` to ``kind``, ``signature`` (without the compiler's own keywords), ``methods``.
-A signature fits when every call that the table's signature allows is allowed here too.
+The table maps ``modules.<module>.names.<name>`` to ``kind``, ``signature`` (without the compiler's own keywords),
+``methods``. A signature fits when every call that the table's signature allows is allowed here too.
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ def vector_add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 def test_vector_add_is_the_expected_module():
     module = build(vector_add, "*fp32", "*fp32", "*fp32", "i32", BLOCK=1000)
-    assert print_module(module) == """\
+    assert (
+        print_module(module)
+        == """\
 module {num_stages = 3, num_warps = 4} {
 func @vector_add(%x_ptr: ptr<f32>, %y_ptr: ptr<f32>, %out_ptr: ptr<f32>, %n: i32) {kernel = true} {
   %pid = program_id {axis = 0} : i32
@@ -46,6 +48,7 @@ func @vector_add(%x_ptr: ptr<f32>, %y_ptr: ptr<f32>, %out_ptr: ptr<f32>, %n: i32
 }
 }
 """
+    )
 
 
 def test_literals_take_the_type_of_the_tensor_and_constants_are_shared():
@@ -95,7 +98,9 @@ def test_for_carries_what_its_body_assigns():
 
 def test_loop_attributes():
     def kernel(p, n):
-        for i in tl.range(0, n, 2, num_stages=3, loop_unroll_factor=2, flatten=True, warp_specialize=True, disable_licm=True):
+        for i in tl.range(
+            0, n, 2, num_stages=3, loop_unroll_factor=2, flatten=True, warp_specialize=True, disable_licm=True
+        ):
             tl.store(p + i, i)
 
     line = next(line for line in body(kernel, "*i32", "i32") if " for " in line or line.startswith("for "))

@@ -79,7 +79,9 @@ def test_numbers_beside_tensors(tensor, number, wanted):
     build(kernel, SIGNATURE[tensor], NUMBER=number, EXPECTED=tl.dtype(wanted))
 
 
-@pytest.mark.parametrize("tensor, number", [("int8", 128), ("int8", -129), ("uint8", 256), ("uint32", -1), ("int16", 40000)])
+@pytest.mark.parametrize(
+    "tensor, number", [("int8", 128), ("int8", -129), ("uint8", 256), ("uint32", -1), ("int16", 40000)]
+)
 def test_numbers_that_do_not_fit(tensor, number):
     def kernel(a, NUMBER: tl.constexpr):
         a + NUMBER

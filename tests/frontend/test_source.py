@@ -139,7 +139,8 @@ def test_parameters():
 @pytest.mark.parametrize(
     "annotation, name",
     [
-        (tl.float16, "fp16"), (tl.bfloat16, "bf16"), (tl.float64, "fp64"), (tl.int8, "i8"), (tl.uint64, "u64"), (tl.int1, "u1"),
+        (tl.float16, "fp16"), (tl.bfloat16, "bf16"), (tl.float64, "fp64"), (tl.int8, "i8"), (tl.uint64, "u64"),
+        (tl.int1, "u1"),
         ("tl.float32", "fp32"), ("int64", "i64"), ("i32", "i32"), ("bool", "u1"), (int, ""), ("whatever", ""),
     ],
 )  # fmt: skip
@@ -183,5 +184,5 @@ def test_constexpr_functions_are_plain_functions_outside_of_kernels():
 
 
 def test_only_functions_can_be_jitted():
-    with pytest.raises(TypeError, match="^jit: expected a function, got int$"):
+    with pytest.raises(TypeError, match=r"^jit: expected a function, got int$"):
         JITCallable(3)

@@ -1,5 +1,7 @@
 """What kernels written with each part of the language compute, by the interpreter."""
 
+# ruff: noqa: B007, RUF005, SIM201, SIM300 - the kernels test these forms
+
 from __future__ import annotations
 
 import math
@@ -441,13 +443,25 @@ def test_uniform_numbers_stay_below_one():
 
 
 LIBRARY = [
-    ("tanh", math.tanh, [0.5, -2.0]), ("acos", math.acos, [0.5, -0.25]), ("log1p", math.log1p, [0.1, 3.0]),
-    ("expm1", math.expm1, [1e-3, 2.0]), ("erfc", math.erfc, [0.5, -1.5]), ("cbrt", lambda x: math.copysign(abs(x) ** (1 / 3), x), [8, -27]),
-    ("sinpi", lambda x: math.sin(math.pi * x), [0.3, -1.7]), ("cospi", lambda x: math.cos(math.pi * x), [0.3, 2.2]),
-    ("normcdf", lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), [0.3, -2.0]), ("rint", round, [2.5, -1.2]),
-    ("trunc", math.trunc, [2.7, -2.7]), ("rcbrt", lambda x: abs(x) ** (-1 / 3), [8, 27]), ("exp10", lambda x: 10**x, [0.5, -1]),
-    ("saturatef", lambda x: min(max(x, 0), 1), [0.3, -2.0]), ("float2int_rn", round, [2.5, 3.5]), ("float2int_rd", math.floor, [2.5, -3.5]),
-    ("isnan", math.isnan, [1.0, math.nan]), ("signbit", lambda x: x < 0, [1.0, -3.0]), ("llrint", round, [2.5, -7.3]),
+    ("tanh", math.tanh, [0.5, -2.0]),
+    ("acos", math.acos, [0.5, -0.25]),
+    ("log1p", math.log1p, [0.1, 3.0]),
+    ("expm1", math.expm1, [1e-3, 2.0]),
+    ("erfc", math.erfc, [0.5, -1.5]),
+    ("cbrt", lambda x: math.copysign(abs(x) ** (1 / 3), x), [8, -27]),
+    ("sinpi", lambda x: math.sin(math.pi * x), [0.3, -1.7]),
+    ("cospi", lambda x: math.cos(math.pi * x), [0.3, 2.2]),
+    ("normcdf", lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), [0.3, -2.0]),
+    ("rint", round, [2.5, -1.2]),
+    ("trunc", math.trunc, [2.7, -2.7]),
+    ("rcbrt", lambda x: abs(x) ** (-1 / 3), [8, 27]),
+    ("exp10", lambda x: 10**x, [0.5, -1]),
+    ("saturatef", lambda x: min(max(x, 0), 1), [0.3, -2.0]),
+    ("float2int_rn", round, [2.5, 3.5]),
+    ("float2int_rd", math.floor, [2.5, -3.5]),
+    ("isnan", math.isnan, [1.0, math.nan]),
+    ("signbit", lambda x: x < 0, [1.0, -3.0]),
+    ("llrint", round, [2.5, -7.3]),
 ]  # fmt: skip
 
 
@@ -530,7 +544,7 @@ def test_aggregates():
     assert out.tolist() == [1 + 2 * 6 + 1000, 2]
 
 
-# Large inputs to the front end -----------------------------------------------------------------------------------------
+# Large inputs to the front end ----------------------------------------------------------------------------------------
 
 
 def test_long_elif_chains_from_deep_stacks(tmp_path):

@@ -48,8 +48,8 @@ class Frame:
 def frame_of(
     src: str | None, node: Any, file: str = "", first_line: int = 1, indent: int = 0, function: str = ""
 ) -> Frame:
-    """The place of ``node``, whose line numbers count from 1 in ``src``; ``src`` begins at ``first_line`` of ``file`` and was
-    dedented by ``indent`` columns."""
+    """The place of ``node``, whose line numbers count from 1 in ``src``; ``src`` begins at ``first_line`` of ``file``
+    and was dedented by ``indent`` columns."""
     line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
     lines = src.split("\n") if src else []
     text = lines[line - 1] if 0 < line <= len(lines) else ""
@@ -66,7 +66,8 @@ def frame_of(
 
 
 class CompilationError(TritonError):
-    """The kernel breaks a rule of the language. ``node`` is where, in ``src``; ``error_message`` says what, in one sentence."""
+    """The kernel breaks a rule of the language. ``node`` is where, in ``src``; ``error_message`` says what, in one
+    sentence."""
 
     source_line_count_max_in_message = 12
 

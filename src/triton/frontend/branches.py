@@ -1,7 +1,8 @@
 """Functions' bodies, return, if and conditional expressions.
 
-Where the two branches of a run-time ``if`` may leave the enclosing body (return, continue, break), what follows the ``if`` is
-emitted inside both branches, up to the end of that body: every block then ends where it should and no jump is needed.
+Where the two branches of a run-time ``if`` may leave the enclosing body (return, continue, break), what follows the
+``if`` is emitted inside both branches, up to the end of that body: every block then ends where it should and no jump
+is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def visit_return(g: Generator, node: ast.Return, rest: Continuation) -> Outcome:
             raise g.unsupported(node, "return inside a static_range under a run-time condition is not supported")
         if not loop.static:
             if node.value is not None:
-                message = "return of a value inside a loop is not supported; leave the loop with break and return after it"
+                message = (
+                    "return of a value inside a loop is not supported; leave the loop with break and return after it"
+                )
                 raise g.unsupported(node, message)
             if loop is not g.scope.loops[-1]:
                 raise g.unsupported(node, "return inside a static_range within another loop is not supported")
@@ -101,7 +104,7 @@ def escapes(node: Any) -> bool:
     found = getattr(node, "_escapes", None)
     if found is None:
         found = node._escapes = _escapes(node, False)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _escapes(node: Any, in_loop: bool) -> bool:
@@ -313,5 +316,5 @@ def _alike(g: Generator, a: Any, b: Any, blocks: list[Block]) -> builtins.tuple[
     return pair[0], pair[1]
 
 
-Generator.run_function = run_function  # type: ignore[attr-defined]
-Generator.static_truth = static_truth  # type: ignore[attr-defined]
+Generator.run_function = run_function
+Generator.static_truth = static_truth

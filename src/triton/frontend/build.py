@@ -41,10 +41,10 @@ def build_module(
 ) -> Module:
     """The module of kernel ``fn``, verified by construction.
 
-    ``signature`` gives each parameter a type: ``"*fp32"``, ``"i32"``, ``"u1"``, ``"constexpr"``, ``"tensordesc<fp16[64, 32]>"``, or a
-    tuple of these; ``constexprs`` maps parameter paths, ``(2,)`` or ``(3, 0)`` for tuple members, to values; ``attrs`` maps
-    paths to promises such as ``("tt.divisibility", 16)``. Each run-time leaf becomes one argument of the kernel, in order; a
-    descriptor becomes its base, its sizes and its strides (i64).
+    ``signature`` gives each parameter a type: ``"*fp32"``, ``"i32"``, ``"u1"``, ``"constexpr"``,
+    ``"tensordesc<fp16[64, 32]>"``, or a tuple of these; ``constexprs`` maps parameter paths, ``(2,)`` or ``(3, 0)``
+    for tuple members, to values; ``attrs`` maps paths to promises such as ``("tt.divisibility", 16)``. Each run-time
+    leaf becomes one argument of the kernel, in order; a descriptor becomes its base, its sizes and its strides (i64).
     Raises CompilationError for everything that is wrong with the kernel.
     """
     return _with_deep_stack(lambda: _build(fn, signature, constexprs, attrs, options, capabilities))
@@ -119,7 +119,7 @@ def _build(
     for descriptor in arguments.descriptors:
         descriptor.make(generator.semantic)
     try:
-        result = generator.run_function(tree)  # type: ignore[attr-defined]
+        result = generator.run_function(tree)
         if not (isinstance(result, constexpr) and result.value is None):
             raise TypeError("a kernel returns nothing")
         generator.builder.emit("return", [], [])

@@ -1,4 +1,5 @@
-"""Calls: jitted functions walked in place, functions of their own for ``noinline``, operations of the language, Python names."""
+"""Calls: jitted functions walked in place, functions of their own for ``noinline``, operations of the language,
+Python names."""
 
 from __future__ import annotations
 
@@ -243,7 +244,8 @@ def _emit_function(g: Generator, fn: JITCallable, env: dict[str, Any], leaves: l
 
 
 def call_in_region(g: Generator, fn: Any, block: Block, args: list[Any]) -> list[tensor]:
-    """Emits a call of ``fn`` into ``block`` and gives its results as a list: combine functions of reductions and scans."""
+    """Emits a call of ``fn`` into ``block`` and gives its results as a list: combine functions of reductions and
+    scans."""
     with g.inside(block):
         result = call(g, fn, args, {})
         members = result.values if isinstance(result, tuple) else [result]
@@ -253,5 +255,5 @@ def call_in_region(g: Generator, fn: Any, block: Block, args: list[Any]) -> list
         return [g.semantic.to_tensor(m) for m in members]
 
 
-Generator.call = call  # type: ignore[attr-defined]
-Generator.call_in_region = call_in_region  # type: ignore[attr-defined]
+Generator.call = call
+Generator.call_in_region = call_in_region

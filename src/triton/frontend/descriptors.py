@@ -25,7 +25,7 @@ class tensor_descriptor_base_type(base_type):
         return f"tensor_descriptor<{self.block_type}>"
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.block_type == other.block_type  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.block_type == other.block_type
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -77,49 +77,50 @@ class tensor_descriptor_base(base_value):
         return str(self.type)
 
     @builtin
-    def load(self, offsets: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def load(self, offsets: Any, _semantic: Any = None) -> Any:
         """The box at these element offsets; outside the tensor it holds the descriptor's padding."""
         operands = [self.handle, *offset_leaves(self, offsets, "load", _semantic)]
         return tensor(_semantic.op("desc_load", operands, self.block_type.ir), self.block_type)
 
     @builtin
-    def store(self, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def store(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
         """Writes a box at these element offsets; what lies outside the tensor is dropped."""
         return _write(self, offsets, value, "store", _semantic)
 
     @builtin
-    def atomic_add(self, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def atomic_add(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
         """Adds a box to memory, each element atomically."""
         return _write(self, offsets, value, "add", _semantic)
 
     @builtin
-    def atomic_min(self, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def atomic_min(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
         """Minimum of a box with memory, each element atomically."""
         return _write(self, offsets, value, "min", _semantic)
 
     @builtin
-    def atomic_max(self, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def atomic_max(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
         """Maximum of a box with memory, each element atomically."""
         return _write(self, offsets, value, "max", _semantic)
 
     @builtin
-    def atomic_and(self, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def atomic_and(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
         """Bitwise and of a box with memory, each element atomically."""
         return _write(self, offsets, value, "and", _semantic)
 
     @builtin
-    def atomic_or(self, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def atomic_or(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
         """Bitwise or of a box with memory, each element atomically."""
         return _write(self, offsets, value, "or", _semantic)
 
     @builtin
-    def atomic_xor(self, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def atomic_xor(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
         """Bitwise exclusive or of a box with memory, each element atomically."""
         return _write(self, offsets, value, "xor", _semantic)
 
     @builtin
-    def gather(self, *args: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
-        """``gather(x_offsets, y_offset)``: the rows ``x_offsets`` from column ``y_offset`` on, for descriptors of boxes [1, n]."""
+    def gather(self, *args: Any, _semantic: Any = None) -> Any:
+        """``gather(x_offsets, y_offset)``: the rows ``x_offsets`` from column ``y_offset`` on, for descriptors of
+        boxes [1, n]."""
         if len(args) != 2:
             raise TypeError(f"gather: expected x_offsets and y_offset, got {len(args)} arguments")
         pointers, mask = _rows(self, args[0], args[1], "gather", _semantic)
@@ -127,7 +128,7 @@ class tensor_descriptor_base(base_value):
         return tensor(_semantic.op("load", [pointers.handle, mask.handle], result.ir), result)
 
     @builtin
-    def scatter(self, value: Any, *args: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def scatter(self, value: Any, *args: Any, _semantic: Any = None) -> Any:
         """``scatter(value, x_offsets, y_offset)``: writes the rows of ``value`` to rows ``x_offsets``; see gather."""
         if len(args) != 2:
             raise TypeError(f"scatter: expected value, x_offsets and y_offset, got {1 + len(args)} arguments")

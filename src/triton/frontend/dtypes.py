@@ -80,6 +80,10 @@ class dtype(base_type):
         INTEGRAL = 1
         FLOATING = 2
 
+    int_bitwidth: int
+    primitive_bitwidth: int
+    itemsize: int
+
     def __init__(self, name: str) -> None:
         name = getattr(name, "value", name)
         self.name = name
@@ -183,14 +187,14 @@ class dtype(base_type):
 
     def get_int_max_value(self) -> int:
         if self.is_int_signed():
-            return 2 ** (self.int_bitwidth - 1) - 1
+            return (1 << self.int_bitwidth - 1) - 1
         if self.is_int_unsigned():
-            return 2**self.int_bitwidth - 1
+            return (1 << self.int_bitwidth) - 1
         raise ValueError(f"get_int_max_value: {self} is not an integer type")
 
     def get_int_min_value(self) -> int:
         if self.is_int_signed():
-            return -(2 ** (self.int_bitwidth - 1))
+            return -(1 << self.int_bitwidth - 1)
         if self.is_int_unsigned():
             return 0
         raise ValueError(f"get_int_min_value: {self} is not an integer type")
@@ -360,7 +364,7 @@ class block_type(dtype):
     def get_block_shapes(self) -> tuple[int, ...]:
         return self._shape
 
-    def with_element_ty(self, element_ty: dtype) -> block_type:
+    def with_element_ty(self, element_ty: dtype) -> Any:
         """This shape with other elements."""
         return get_block_type(element_ty, self._shape)
 
@@ -396,10 +400,11 @@ def validate_block_shape(shape: Any, what: str = "shape") -> int:
             raise TypeError(f"{what}: size {i} must be an int known at compile time, got {_described(size)}")
         if size < 1:
             raise ValueError(f"{what}: size {i} must be at least 1, got {size}")
-    numel = prod(shape)
+    numel: int = prod(shape)
     if numel > TRITON_MAX_TENSOR_NUMEL:
         raise ValueError(
-            f"{what}: {list(shape)} has {numel} elements, more than the largest tile allowed ({TRITON_MAX_TENSOR_NUMEL})"
+            f"{what}: {list(shape)} has {numel} elements, more than the largest tile allowed "
+            f"({TRITON_MAX_TENSOR_NUMEL})"
         )
     return numel
 
@@ -446,7 +451,7 @@ class tuple_type(base_type):
         return self.types[index]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.types == other.types and self.fields == other.fields  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.types == other.types and self.fields == other.fields
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -554,4 +559,5 @@ def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
 
 def get_primitive_bitwidth(dtype: Any) -> int:
     """Storage bits of a type given as a type or by its signature name."""
-    return (dtype if isinstance(dtype, base_type) else SIGNATURE_NAMES[dtype]).primitive_bitwidth  # type: ignore[attr-defined]
+    known: Any = dtype if isinstance(dtype, base_type) else SIGNATURE_NAMES[dtype]
+    return int(known.primitive_bitwidth)

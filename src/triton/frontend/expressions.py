@@ -61,8 +61,8 @@ def _global(g: Generator, name: str) -> Any:
     ):
         return constexpr(value)
     raise NameError(
-        f"global variable {name} is not a compile-time constant: kernels may use globals only if they are tl.constexpr, "
-        f"as in `{name} = tl.constexpr({_short(value)})` or `{name}: tl.constexpr = {_short(value)}`"
+        f"global variable {name} is not a compile-time constant: kernels may use globals only if they are "
+        f"tl.constexpr, as in `{name} = tl.constexpr({_short(value)})` or `{name}: tl.constexpr = {_short(value)}`"
     )
 
 
@@ -277,13 +277,13 @@ def visit_boolop(g: Generator, node: ast.BoolOp) -> Any:
             g.at(node)
             result = g.semantic.logical("and" if is_and else "or", result, value, "and" if is_and else "or")
         if isinstance(value, (constexpr, tuple)) and result is value:
-            truth = bool(value.value) if isinstance(value, constexpr) else bool(value.values)
+            truth = bool(unwrap(value))
             if truth is not is_and:
                 return value
     return result
 
 
-_COMPARE: dict[type, tuple[str, str, Any]] = {  # type: ignore[type-arg]
+_COMPARE: dict[type, builtins.tuple[str, str, Any]] = {
     ast.Eq: ("eq", "==", operator.eq),
     ast.NotEq: ("ne", "!=", operator.ne),
     ast.Lt: ("lt", "<", operator.lt),
@@ -435,8 +435,8 @@ def _module_attribute(g: Generator, module: ModuleType, name: str) -> Any:
     if module.__name__.split(".")[0] == "triton" or module.__name__ == "math":
         return wrap(value)
     raise NameError(
-        f"{module.__name__}.{name} is not a compile-time constant: kernels may use variables of modules only if they are "
-        "tl.constexpr"
+        f"{module.__name__}.{name} is not a compile-time constant: kernels may use variables of modules only if they "
+        "are tl.constexpr"
     )
 
 
@@ -453,7 +453,8 @@ def visit_formatted(g: Generator, node: ast.FormattedValue) -> Any:
     value = unwrap(g.visit(node.value))
     spec = "" if node.format_spec is None else str(unwrap(g.visit(node.format_spec)))
     if node.conversion >= 0:
-        value = {"r": repr, "s": str, "a": ascii}[chr(node.conversion)](value)
+        convert: Any = {"r": repr, "s": str, "a": ascii}[chr(node.conversion)]
+        value = convert(value)
     if isinstance(value, tensor) and spec:
         g.at(node)
         raise TypeError(f"f-string: a run-time value has no format {spec!r}; pass it to tl.device_print as an argument")

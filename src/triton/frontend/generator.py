@@ -1,8 +1,8 @@
 """The walk over a jitted function's syntax tree that emits IR: state, places for errors, and the dispatch tables.
 
 Expressions are in ``expressions.py``, calls in ``calls.py``, statements in ``statements.py``, loops and branches in
-``control.py``; each adds its handlers to the tables here. Jitted functions that a kernel calls are walked in place: a call is
-a new ``Scope`` with its own variables, emitting into the same block.
+``control.py``; each adds its handlers to the tables here. Jitted functions that a kernel calls are walked in place: a
+call is a new ``Scope`` with its own variables, emitting into the same block.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class BoundMethod:
         self.receiver = receiver
 
 
-Handler = Callable[["Generator", Any], Any]
+Handler = Callable[..., Any]
 EXPRESSIONS: dict[type[ast.AST], Handler] = {}
 STATEMENTS: dict[type[ast.AST], Handler] = {}
 
@@ -113,7 +113,8 @@ def statement(*kinds: type[ast.AST]) -> Callable[[Handler], Handler]:
 
 
 class Generator:
-    """Emits one module. ``scope`` is the activation being walked and ``node`` the syntax node that is being worked on."""
+    """Emits one module. ``scope`` is the activation being walked and ``node`` the syntax node that is being worked
+    on."""
 
     def __init__(self, module: Module, options: Any, capabilities: Any) -> None:
         self.module = module

@@ -9,11 +9,12 @@ from .values import base_value, constexpr
 
 
 class range(base_value):
-    """Counts ``arg1`` times, or from ``arg1`` to ``arg2`` (not included) by ``step``, at run time; for use in a ``for``.
+    """Counts ``arg1`` times, or from ``arg1`` to ``arg2`` (not included) by ``step``, at run time; for use in a
+    ``for``.
 
-    ``num_stages``: software pipelining depth of the loop's loads. ``loop_unroll_factor``: iterations unrolled together.
-    ``flatten``: merge a nested loop into this one. ``warp_specialize``, ``disallow_acc_multi_buffer``, ``disable_licm``:
-    scheduling choices for GPUs. None of them changes results.
+    ``num_stages``: software pipelining depth of the loop's loads. ``loop_unroll_factor``: iterations unrolled
+    together. ``flatten``: merge a nested loop into this one. ``warp_specialize``, ``disallow_acc_multi_buffer``,
+    ``disable_licm``: scheduling choices for GPUs. None of them changes results.
     """
 
     def __init__(
@@ -35,8 +36,7 @@ class range(base_value):
         self.num_stages = num_stages
         self.loop_unroll_factor = loop_unroll_factor
         self.disallow_acc_multi_buffer = disallow_acc_multi_buffer
-        self.flatten_loop = flatten
-        self.flatten = flatten  # type: ignore[assignment,method-assign]
+        self.flatten: Any = flatten
         self.warp_specialize = warp_specialize
         self.disable_licm = disable_licm
 

@@ -1,7 +1,7 @@
 """Loops: ``for`` over run-time ranges and compile-time sequences, ``while``, ``break`` and ``continue``.
 
-A run-time loop carries the variables that its body assigns and that exist before it. A loop with ``break`` becomes a ``while``
-that also carries whether it was broken.
+A run-time loop carries the variables that its body assigns and that exist before it. A loop with ``break`` becomes a
+``while`` that also carries whether it was broken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ MAX_STATIC_TRIPS = 100_000
 
 
 class RunTimeLoop:
-    """A loop whose body is emitted once. ``names`` are the carried variables, ``templates`` their values before the loop."""
+    """A loop whose body is emitted once. ``names`` are the carried variables, ``templates`` their values before the
+    loop."""
 
     static = False
 
@@ -112,7 +113,7 @@ def _has_return(node: Any) -> bool:
     found = getattr(node, "_returns", None)
     if found is None:
         found = node._returns = any(type(inner) is ast.Return for inner in ast.walk(node))
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _after(g: Generator, node: Any, loop: RunTimeLoop, returned: Value | None, rest: Continuation) -> Outcome | None:
@@ -173,8 +174,8 @@ def _check_carried(g: Generator, name: str, before: Any, after: Any, leaves: lis
         after.flatten(leaves)
     elif before is not after and not (not isinstance(before, base_value) and before == after):
         raise TypeError(
-            f"{name}: has {describe(before)} before the loop and {describe(after)} at the end of its body; a loop variable "
-            "must keep its type and shape"
+            f"{name}: has {describe(before)} before the loop and {describe(after)} at the end of its body; a loop "
+            "variable must keep its type and shape"
         )
 
 
@@ -185,7 +186,8 @@ def _leave(g: Generator, loop: RunTimeLoop, before: dict[str, Any], results: lis
     for name in inside:
         if name not in before:
             g.scope.lost[name] = (
-                f"it is first assigned inside the loop at line {g.scope.first_line + node.lineno - 1}, which may not run"
+                f"it is first assigned inside the loop at line {g.scope.first_line + node.lineno - 1}, "
+                "which may not run"
             )
     _bind(g, loop, results)
     for name in loop.names:

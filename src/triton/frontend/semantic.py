@@ -1,10 +1,11 @@
 """Typing rules and IR emission that the language's operations share.
 
-Promotion of two operands, in this order (``triton.language`` semantics page): the higher kind of boolean < integer < float
-wins; of one kind the wider wins; of one width float16 wins over bfloat16; of one width and two signednesses unsigned wins.
-A Python number takes the tensor's type when its kind is not higher and its value fits; otherwise it counts as the first of
-int32, uint32, int64, uint64 or of float32, float64 that holds it. Division and remainder of 16-bit floats compute in float32.
-Two shapes meet by padding the shorter one with ones on the left and stretching axes of size 1.
+Promotion of two operands, in this order (``triton.language`` semantics page): the higher kind of boolean < integer <
+float wins; of one kind the wider wins; of one width float16 wins over bfloat16; of one width and two signednesses
+unsigned wins. A Python number takes the tensor's type when its kind is not higher and its value fits; otherwise it
+counts as the first of int32, uint32, int64, uint64 or of float32, float64 that holds it. Division and remainder of
+16-bit floats compute in float32. Two shapes meet by padding the shorter one with ones on the left and stretching axes
+of size 1.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class StaticAssertionFailed(Exception):
 class TritonSemantic:
     """What an operation may use while it builds IR: the builder, the options, and the rules above.
 
-    ``generator`` calls jitted functions (combine functions of reductions); ``options`` and ``capabilities`` are read only.
+    ``generator`` calls jitted functions (combine functions of reductions); ``options`` and ``capabilities`` are read
+    only.
     """
 
     __slots__ = ("_constants", "builder", "capabilities", "generator", "options")
@@ -140,8 +142,8 @@ class TritonSemantic:
             return a
         if division and a.is_int_signed() != b.is_int_signed():
             raise TypeError(
-                f"{what}: the operands {a} and {b} differ in signedness, and the result is unlikely to be what you want; "
-                "cast one of them"
+                f"{what}: the operands {a} and {b} differ in signedness, and the result is unlikely to be what you "
+                "want; cast one of them"
             )
         if a.int_bitwidth != b.int_bitwidth:
             return a if a.int_bitwidth > b.int_bitwidth else b
@@ -183,7 +185,8 @@ class TritonSemantic:
         return self.broadcast(a, b, what)
 
     def _number_beside(self, number: Any, other: tensor, what: str, division: bool, pointers: bool) -> tensor:
-        """A Python number that meets a tensor: a constant of the tensor's type and shape when its kind is not higher."""
+        """A Python number that meets a tensor: a constant of the tensor's type and shape when its kind is not
+        higher."""
         element = other.type.scalar
         natural = self.scalar_type(number, what)
         if element.is_ptr():
@@ -209,7 +212,8 @@ class TritonSemantic:
         for axis, (m, n) in enumerate(zip(wide_a, wide_b, strict=True)):
             if m != n and m != 1 and n != 1:
                 raise ValueError(
-                    f"{what}: shapes {list(a)} and {list(b)} cannot be broadcast together (sizes {m} and {n} at axis {axis})"
+                    f"{what}: shapes {list(a)} and {list(b)} cannot be broadcast together "
+                    f"(sizes {m} and {n} at axis {axis})"
                 )
         return tuple(n if m == 1 else m for m, n in zip(wide_a, wide_b, strict=True))
 
@@ -311,7 +315,8 @@ class TritonSemantic:
         only: str = "",
         attrs: dict[str, Any] | None = None,
     ) -> tensor:
-        """An elementwise op of two operands after promotion and broadcasting. ``only``: ``int`` or ``float`` operands."""
+        """An elementwise op of two operands after promotion and broadcasting. ``only``: ``int`` or ``float``
+        operands."""
         x, y = self.pair(a, b, what, division, pointers)
         element = x.type.scalar
         if only and not element.is_ptr():
@@ -431,9 +436,7 @@ class TritonSemantic:
     def truth(self, x: Any, what: str) -> tensor:
         """``x != 0`` as booleans."""
         x = self.to_tensor(x, what)
-        if x.type.scalar.is_bool():
-            return x
-        return self.compare("ne", x, 0, what)
+        return x if x.type.scalar.is_bool() else self.compare("ne", x, 0, what)
 
     def logical(self, kind: str, a: Any, b: Any, what: str) -> tensor:
         """``and``/``or`` of truth values, elementwise."""
@@ -477,7 +480,7 @@ class TritonSemantic:
         axis = self.constexpr_int(axis, what)
         if not -rank <= axis < rank:
             raise ValueError(f"{what}: axis {axis} is outside a tensor of rank {rank}")
-        return axis % rank
+        return int(axis % rank)
 
 
 _INTEGER_RULES: dict[str, Any] = {

@@ -1,4 +1,5 @@
-"""Capture of the user's Python functions: source text, parameters, syntax tree and a hash of all that they depend on."""
+"""Capture of the user's Python functions: source text, parameters, syntax tree and a hash of all that they depend
+on."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import inspect
 import linecache
 import textwrap
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -22,7 +23,8 @@ LANGUAGE_PACKAGE = "triton.language"
 
 
 class KernelParam:
-    """One parameter of a jitted function. ``annotation`` is text; dtype annotations are known by ``annotation_type``."""
+    """One parameter of a jitted function. ``annotation`` is text; dtype annotations are known by
+    ``annotation_type``."""
 
     def __init__(
         self, num: int, param: inspect.Parameter, do_not_specialize: bool, do_not_specialize_on_alignment: bool
@@ -99,8 +101,8 @@ _SIGNATURE_TYPES = frozenset(_TYPE_NAMES.values())
 class JITCallable:
     """A Python function whose source is compiled, never run. Keeps what the compiler needs to know of it.
 
-    ``src`` is the text from ``def`` on, without outer indentation; ``raw_src`` the lines as they stand, decorators included;
-    ``starting_line_number`` the line of the first of them.
+    ``src`` is the text from ``def`` on, without outer indentation; ``raw_src`` the lines as they stand, decorators
+    included; ``starting_line_number`` the line of the first of them.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -117,10 +119,10 @@ class JITCallable:
         self.__doc__ = fn.__doc__
         self.__globals__ = fn.__globals__
         self._fn_name = f"{self.__module__}.{fn.__qualname__}"
-        # Only the lines of the file are taken now; the function is found in them at first need, which keeps import quick.
+        # Only the lines of the file are taken now; the function is found in them at first need: import stays quick.
         if not self.__module__.startswith("triton."):
             linecache.checkcache(self.file)
-        self._lines: Sequence[str] | None = linecache.getlines(self.file, fn.__globals__)
+        self._lines: list[str] | None = linecache.getlines(self.file, fn.__globals__)
         self._raw: list[str] | None = None
         self._src: str | None = None
         self._tree: ast.FunctionDef | None = None
@@ -140,7 +142,8 @@ class JITCallable:
         if self._raw is None:
             if not self._lines or self.starting_line_number > len(self._lines):
                 raise OSError(
-                    f"{self.__qualname__}: the source of a jitted function must be in a file; {self.file!r} could not be read"
+                    f"{self.__qualname__}: the source of a jitted function must be in a file; "
+                    f"{self.file!r} could not be read"
                 )
             self._raw = inspect.getblock(self._lines[self.starting_line_number - 1 :])
             self._lines = None
@@ -199,7 +202,7 @@ class JITCallable:
 
     def get_capture_scope(self) -> dict[str, Any]:
         """Globals and captured variables by name."""
-        return self.__globals__ | inspect.getclosurevars(self.fn).nonlocals
+        return {**self.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
 
     def lookup(self, name: str, default: Any = None) -> Any:
         """A captured variable or global by name."""
@@ -261,7 +264,8 @@ _hash_lock = threading.RLock()
 class DependenciesFinder(ast.NodeVisitor):
     """Collects what a jitted function's meaning depends on besides its own text, as strings for its hash.
 
-    ``used_global_vals`` maps (name, id of its scope) to (value, scope): a change of such a value needs a new compilation.
+    ``used_global_vals`` maps (name, id of its scope) to (value, scope): a change of such a value needs a new
+    compilation.
     """
 
     def __init__(self, name: str, fn: JITCallable) -> None:
@@ -358,7 +362,7 @@ class BoundConstexprFunction(JITCallable):
 
     @property
     def cache_key(self) -> str:
-        return self.__func__.cache_key  # type: ignore[no-any-return]
+        return self.__func__.cache_key
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.instance, *args, **kwargs)

@@ -13,7 +13,8 @@ from .values import base_value, constexpr, describe, tensor, tuple, unwrap
 
 
 class Outcome:
-    """A body that has been left before the end of its list: ``values`` is what it gives (return value, loop variables)."""
+    """A body that has been left before the end of its list: ``values`` is what it gives (return value, loop
+    variables)."""
 
     __slots__ = ("values",)
 
@@ -35,7 +36,7 @@ def run(g: Generator, body: list[ast.stmt], rest: Continuation, start: int = 0) 
         handler = STATEMENTS.get(type(node))
         if handler is None:
             raise g.unsupported(node, f"{_syntax_name(node)} is not supported in a kernel")
-        outcome = handler(g, node, (body, index + 1, rest))  # type: ignore[call-arg]
+        outcome = handler(g, node, (body, index + 1, rest))
         if outcome is not None:
             return outcome  # type: ignore[no-any-return]
     return None
@@ -191,4 +192,4 @@ def visit_functiondef(g: Generator, node: ast.FunctionDef, rest: Continuation) -
     )
 
 
-Generator.assign = assign  # type: ignore[attr-defined]
+Generator.assign = assign

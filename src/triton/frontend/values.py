@@ -1,7 +1,7 @@
 """Values of the language: tensors, compile-time values, tuples, slices.
 
-A value that exists at run time is a tree whose leaves are IR values: ``flatten`` gives the leaves in order and ``rebuild``
-makes the same tree from other leaves, which is how loops, branches and calls carry any of them.
+A value that exists at run time is a tree whose leaves are IR values: ``flatten`` gives the leaves in order and
+``rebuild`` makes the same tree from other leaves, which is how loops, branches and calls carry any of them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class base_value:
     """Base of everything a kernel's variable can hold at run time or compile time."""
 
     __slots__ = ()
-    type: base_type
+    type: Any
 
     def flatten(self, leaves: list[Value]) -> None:
         """Appends the IR values inside this one."""
@@ -95,12 +95,10 @@ class constexpr(base_value):
     """A value known while the kernel is compiled. Operators on two of them give another."""
 
     def __init__(self, value: Any) -> None:
-        while isinstance(value, constexpr):
-            value = value.value
-        self.value = value
+        self.value: Any = value.value if isinstance(value, constexpr) else value
 
     @property
-    def type(self) -> constexpr_type:  # type: ignore[override]
+    def type(self) -> constexpr_type:
         return constexpr_type(self.value)
 
     def flatten(self, leaves: list[Value]) -> None:
@@ -174,6 +172,7 @@ class tensor(base_value):
     """A tile, or a scalar when its type has no shape, computed by the kernel at run time."""
 
     __slots__ = ("handle", "type")
+    type: Any
 
     def __init__(self, handle: Value, type: Any) -> None:
         self.handle = handle
@@ -228,7 +227,7 @@ class tuple(base_value):
         return getattr(self._class, "_fields", None)
 
     @property
-    def type(self) -> tuple_type:  # type: ignore[override]
+    def type(self) -> tuple_type:
         fields = self.fields
         made = tuple_type([type_of(v) for v in self.values], list(fields) if fields else None)
         made.namedtuple = self._class  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""Classes whose objects live in kernels: their fields are values of the language, their methods are jitted functions."""
+"""Classes whose objects live in kernels: their fields are values of the language, their methods are jitted
+functions."""
 
 from __future__ import annotations
 

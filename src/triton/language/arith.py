@@ -33,19 +33,19 @@ def propagates(value: Any, what: str) -> bool:
 
 
 @builtin
-def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> tensor:
     """x + y. Integers wrap."""
     return _semantic.add(x, y, "add")
 
 
 @builtin
-def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> tensor:
     """x - y. Integers wrap."""
     return _semantic.sub(x, y, "sub")
 
 
 @builtin
-def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> tensor:
     """x * y. Integers wrap."""
     return _semantic.mul(x, y, "mul")
 
@@ -57,21 +57,19 @@ def _min_max(kind: str, x: Any, y: Any, propagate_nan: Any, what: str, s: Triton
 
 
 @builtin
-def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> tensor:
     """The smaller of x and y, element by element. A NaN loses against a number unless ``propagate_nan`` is ALL."""
     return _min_max("min", x, y, propagate_nan, "minimum", _semantic)
 
 
 @builtin
-def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> tensor:
     """The larger of x and y, element by element. A NaN loses against a number unless ``propagate_nan`` is ALL."""
     return _min_max("max", x, y, propagate_nan, "maximum", _semantic)
 
 
 @builtin
-def clamp(
-    x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = None
-) -> tensor:  # type: ignore[assignment]
+def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> tensor:
     """x limited to min..max. A NaN in x gives ``min``, or NaN when ``propagate_nan`` is ALL. Floating point only."""
     s = _semantic
     x = s.to_tensor(unwrap(x), "clamp: x")
@@ -82,20 +80,20 @@ def clamp(
 
 
 @builtin
-def where(condition: Any, x: Any, y: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def where(condition: Any, x: Any, y: Any, _semantic: Any = None) -> tensor:
     """x where the condition holds, else y, after promotion and broadcasting. Both are evaluated everywhere."""
     return _semantic.select(unwrap(condition), x, y, "where")
 
 
 @builtin
 def cast(
-    input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: TritonSemantic = None
-) -> tensor:  # type: ignore[assignment]
+    input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None
+) -> tensor:
     """``input`` converted to ``dtype``.
 
-    To a narrower float: to nearest even ("rtne", the default) or toward zero ("rtz") as ``fp_downcast_rounding`` says. Float to
-    integer truncates toward zero; integers keep their low bits; to int1 asks for != 0. With ``bitcast`` the bits are kept,
-    and both types have one width.
+    To a narrower float: to nearest even ("rtne", the default) or toward zero ("rtz") as ``fp_downcast_rounding``
+    says. Float to integer truncates toward zero; integers keep their low bits; to int1 asks for != 0. With
+    ``bitcast`` the bits are kept, and both types have one width.
     """
     s = _semantic
     value, element = unwrap(input), element_type(dtype, "cast: dtype")
@@ -118,11 +116,9 @@ def cast(
 
 
 @builtin
-def to(
-    self: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: TritonSemantic = None
-) -> tensor:  # type: ignore[assignment]
+def to(self: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> tensor:
     """``tl.cast(self, dtype, ...)``."""
-    return cast.raw(self, dtype, fp_downcast_rounding, bitcast, _semantic=_semantic)  # type: ignore[no-any-return]
+    return cast.raw(self, dtype, fp_downcast_rounding, bitcast, _semantic=_semantic)
 
 
 def _fold_min_max(args: Any, propagate_nan: Any, kind: str, s: TritonSemantic) -> Any:
@@ -144,22 +140,22 @@ _UNSET = object()
 
 
 @builtin
-def builtin_max(*args: Any, propagate_nan: Any = _UNSET, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+def builtin_max(*args: Any, propagate_nan: Any = _UNSET, _semantic: Any = None) -> Any:
     """Python's ``max`` in a kernel: of compile-time values a constexpr, otherwise the elementwise maximum."""
     return _fold_min_max(args, propagate_nan, "max", _semantic)
 
 
 @builtin
-def builtin_min(*args: Any, propagate_nan: Any = _UNSET, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+def builtin_min(*args: Any, propagate_nan: Any = _UNSET, _semantic: Any = None) -> Any:
     """Python's ``min`` in a kernel: of compile-time values a constexpr, otherwise the elementwise minimum."""
     return _fold_min_max(args, propagate_nan, "min", _semantic)
 
 
-# Operators as methods: ``x.__add__(y)`` in functions written with @builtin. --------------------------------------------
+# Operators as methods: ``x.__add__(y)`` in functions written with @builtin ------------------------------------------
 
 
 def _operator(name: str, emit: Any, reflected: bool = False) -> Any:
-    def method(self: Any, other: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+    def method(self: Any, other: Any, _semantic: Any = None) -> Any:
         return emit(_semantic, other, self) if reflected else emit(_semantic, self, other)
 
     method.__name__ = name
@@ -188,35 +184,40 @@ _EMIT: dict[str, Any] = {
 
 
 def install_operators() -> None:
-    """Gives ``tensor`` its operator methods. ``==`` and ``!=`` included, so tensors compare by identity only inside the compiler."""
+    """Gives ``tensor`` its operator methods. ``==`` and ``!=`` included, so tensors compare by identity only inside
+    the compiler."""
     for name, emit in _EMIT.items():
         setattr(tensor, f"__{name}__", _operator(f"__{name}__", emit))
         setattr(tensor, f"__r{name}__", _operator(f"__r{name}__", emit, True))
-    tensor.__neg__ = builtin(_neg)
-    tensor.__invert__ = builtin(_invert)
-    tensor.__not__ = builtin(_not)
-    tensor.logical_and = builtin(_logical_and)  # type: ignore[attr-defined]
-    tensor.logical_or = builtin(_logical_or)  # type: ignore[attr-defined]
+    others = {
+        "__neg__": _neg,
+        "__invert__": _invert,
+        "__not__": _not,
+        "logical_and": _logical_and,
+        "logical_or": _logical_or,
+    }
+    for name, method in others.items():
+        setattr(tensor, name, builtin(method))
     tensor.__hash__ = object.__hash__  # type: ignore[method-assign,assignment]
 
 
-def _neg(self: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _neg(self: Any, _semantic: Any = None) -> tensor:
     return _semantic.negative(self)
 
 
-def _invert(self: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _invert(self: Any, _semantic: Any = None) -> tensor:
     return _semantic.invert(self)
 
 
-def _not(self: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _not(self: Any, _semantic: Any = None) -> tensor:
     return _semantic.logical_not(self)
 
 
-def _logical_and(self: Any, other: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _logical_and(self: Any, other: Any, _semantic: Any = None) -> tensor:
     return _semantic.logical("and", self, other, "and")
 
 
-def _logical_or(self: Any, other: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _logical_or(self: Any, other: Any, _semantic: Any = None) -> tensor:
     return _semantic.logical("or", self, other, "or")
 
 

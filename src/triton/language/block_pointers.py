@@ -159,11 +159,13 @@ def make_block_ptr(
     offsets: Any,
     block_shape: Any,
     order: Any,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> block_pointer:
-    """A pointer to the box of ``block_shape`` at ``offsets`` in a tensor of ``shape`` and ``strides`` (in elements) at ``base``.
+    """A pointer to the box of ``block_shape`` at ``offsets`` in a tensor of ``shape`` and ``strides`` (in elements)
+    at ``base``.
 
-    ``order`` lists the axes from the fastest in memory to the slowest; it is a hint. The box's sizes are compile-time values.
+    ``order`` lists the axes from the fastest in memory to the slowest; it is a hint. The box's sizes are compile-time
+    values.
     """
     s, what = _semantic, "make_block_ptr"
     if not isinstance(base, tensor) or base.type.is_block() or not base.dtype.is_ptr():
@@ -177,7 +179,7 @@ def make_block_ptr(
             raise ValueError(f"{what}: {name}: expected {len(sizes)} values, as block_shape has, got {len(part)}")
     if sorted(given_order) != list(range(len(sizes))):
         raise ValueError(f"{what}: order: expected a permutation of the axes 0 to {len(sizes) - 1}, got {given_order}")
-    return block_pointer(base, *parts, block, given_order)
+    return block_pointer(base, parts[0], parts[1], parts[2], block, given_order)
 
 
 def _advance(base: Any, offsets: Any, s: TritonSemantic) -> block_pointer:
@@ -191,7 +193,7 @@ def _advance(base: Any, offsets: Any, s: TritonSemantic) -> block_pointer:
 
 
 @builtin
-def advance(base: Any, offsets: Any, _semantic: TritonSemantic = None) -> block_pointer:  # type: ignore[assignment]
+def advance(base: Any, offsets: Any, _semantic: Any = None) -> block_pointer:
     """``base``, a block pointer, moved by ``offsets`` elements along each axis."""
     return _advance(base, offsets, _semantic)
 

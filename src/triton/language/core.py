@@ -152,7 +152,7 @@ _warned: set[str] = set()
 
 
 @builtin
-def _promote_bfloat16_to_float32(t: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+def _promote_bfloat16_to_float32(t: Any, _semantic: Any = None) -> Any:
     """bfloat16 as float32; anything else is itself."""
     return promote_bfloat16(t, _semantic)
 

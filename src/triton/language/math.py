@@ -1,5 +1,5 @@
-"""Mathematical functions, element by element. Integer arguments are converted to float32 first; 16-bit floats are computed in
-float32 and rounded once."""
+"""Mathematical functions, element by element. Integer arguments are converted to float32 first; 16-bit floats are
+computed in float32 and rounded once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def _unary(kind: str, doc: str) -> Any:
-    def function(x: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+    def function(x: Any, _semantic: Any = None) -> tensor:
         return emit_unary(kind, x, _semantic)
 
     function.__name__ = function.__qualname__ = kind
@@ -52,7 +52,7 @@ ceil = _unary("ceil", "Smallest whole number not below x, as a float.")
 
 
 @builtin
-def abs(x: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def abs(x: Any, _semantic: Any = None) -> tensor:
     """Absolute value. Unsigned integers are unchanged; the smallest signed one stays itself."""
     s = _semantic
     x = s.to_tensor(unwrap(x), "abs: x")
@@ -68,8 +68,9 @@ def abs(x: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[ass
 
 
 @builtin
-def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
-    """x / y of floats. ``ieee_rounding``: correctly rounded; ``approx``: permits a relative error of 2^-22 in float32."""
+def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False, _semantic: Any = None) -> tensor:
+    """x / y of floats. ``ieee_rounding``: correctly rounded; ``approx``: permits a relative error of 2^-22 in
+    float32."""
     s = _semantic
     a, b = s.pair(x, y, "fdiv")
     if not a.dtype.is_floating():
@@ -79,13 +80,13 @@ def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False, _seman
 
 
 @builtin
-def div_rn(x: Any, y: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def div_rn(x: Any, y: Any, _semantic: Any = None) -> tensor:
     """x / y of floats, correctly rounded."""
-    return fdiv.raw(x, y, True, False, _semantic=_semantic)  # type: ignore[no-any-return]
+    return fdiv.raw(x, y, True, False, _semantic=_semantic)
 
 
 @builtin
-def fma(x: Any, y: Any, z: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def fma(x: Any, y: Any, z: Any, _semantic: Any = None) -> tensor:
     """x * y + z with one rounding, after promotion and broadcasting of all three. Floating point only."""
     s = _semantic
     a, b = s.pair(x, y, "fma")
@@ -98,7 +99,7 @@ def fma(x: Any, y: Any, z: Any, _semantic: TritonSemantic = None) -> tensor:  # 
 
 
 @builtin
-def umulhi(x: Any, y: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def umulhi(x: Any, y: Any, _semantic: Any = None) -> tensor:
     """The upper half of the double-width product of two 32- or 64-bit integers, taken as unsigned."""
     s = _semantic
     a, b = s.pair(x, y, "umulhi")

@@ -21,7 +21,7 @@ def _precision(input_precision: Any, allow_tf32: Any, s: TritonSemantic) -> str:
         given = "tf32" if tf32 else "ieee"
     allowed = s.capabilities.dot_precisions
     if given is None:
-        return getattr(s.options, "default_dot_input_precision", None) or s.capabilities.default_precision  # type: ignore[no-any-return]
+        return getattr(s.options, "default_dot_input_precision", None) or s.capabilities.default_precision
     if not isinstance(given, str) or given.lower() not in allowed:
         raise ValueError(f"dot: input_precision: expected one of {', '.join(map(repr, allowed))}, got {given!r}")
     return given.lower()
@@ -56,7 +56,7 @@ def _accumulator_type(a: dt.dtype, b: dt.dtype, out: Any) -> dt.dtype:
         raise TypeError(f"dot: out_dtype: expected float16, float32 or float64, got {out}")
     if a.is_fp64():
         return dt.float64
-    return dt.float32 if out.is_fp16() and not (a.is_fp16() or a.is_fp8()) else out  # type: ignore[no-any-return]
+    return dt.float32 if out.is_fp16() and not (a.is_fp16() or a.is_fp8()) else out
 
 
 @builtin
@@ -68,13 +68,14 @@ def dot(
     allow_tf32: Any = None,
     max_num_imprecise_acc: Any = None,
     out_dtype: Any = None,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> tensor:
     """The matrix product [M, K] x [K, N], or of batches of them, plus ``acc``. Any sizes.
 
-    Both operands have one type: float16, bfloat16, float32, float64, 8-bit floats (which may differ), int8 or uint8. Products are
-    added up in float32 (float64, int32; float16 when ``out_dtype`` asks for it). ``input_precision`` permits float32 operands
-    to be rounded ("tf32") or split ("tf32x3", "bf16x3", "bf16x6"); "ieee" keeps them; ``allow_tf32`` is its old spelling.
+    Both operands have one type: float16, bfloat16, float32, float64, 8-bit floats (which may differ), int8 or uint8.
+    Products are added up in float32 (float64, int32; float16 when ``out_dtype`` asks for it). ``input_precision``
+    permits float32 operands to be rounded ("tf32") or split ("tf32x3", "bf16x3", "bf16x6"); "ieee" keeps them;
+    ``allow_tf32`` is its old spelling.
     """
     s = _semantic
     a, b = unwrap(input), unwrap(other)
@@ -123,13 +124,13 @@ def dot_scaled(
     lhs_k_pack: Any = True,
     rhs_k_pack: Any = True,
     out_dtype: Any = dt.float32,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> tensor:
     """The matrix product of block-scaled operands, in float32, plus ``acc``.
 
-    ``lhs_format``/``rhs_format``: "e2m1" (two to a byte, along K unless ``*_k_pack`` is False), "e4m3", "e5m2", "bf16", "fp16". A scale is
-    a power of two (uint8, the exponent plus 127) for each 32 elements of K: [M, K // 32] for lhs, [N, K // 32] for rhs; None
-    stands for 1.
+    ``lhs_format``/``rhs_format``: "e2m1" (two to a byte, along K unless ``*_k_pack`` is False), "e4m3", "e5m2",
+    "bf16", "fp16". A scale is a power of two (uint8, the exponent plus 127) for each 32 elements of K: [M, K // 32]
+    for lhs, [N, K // 32] for rhs; None stands for 1.
     """
     s = _semantic
     formats = [unwrap(f) for f in (lhs_format, rhs_format)]

@@ -22,7 +22,7 @@ def _choice(value: Any, choices: tuple[str, ...], what: str) -> str:
     value = unwrap(value) or ""
     if value not in choices:
         raise ValueError(f"{what}: expected one of {', '.join(repr(c) for c in choices if c)}, got {value!r}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _pointer(pointer: Any, what: str) -> tensor:
@@ -80,14 +80,14 @@ def load(
     cache_modifier: Any = "",
     eviction_policy: Any = "",
     volatile: Any = False,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> tensor:
     """Reads memory: the pointees, in the shape of ``pointer``.
 
-    ``mask``: booleans that broadcast with the pointer; where false, memory is not touched and the result is ``other`` (0 when
-    it is not given), converted to the pointee type. ``boundary_check`` and ``padding_option`` ("zero", "nan") are for block
-    pointers. ``cache_modifier`` (".ca", ".cg", ".cs", ".cv"), ``eviction_policy`` ("evict_first", "evict_last") and
-    ``volatile`` are hints to the memory system.
+    ``mask``: booleans that broadcast with the pointer; where false, memory is not touched and the result is ``other``
+    (0 when it is not given), converted to the pointee type. ``boundary_check`` and ``padding_option`` ("zero", "nan")
+    are for block pointers. ``cache_modifier`` (".ca", ".cg", ".cs", ".cv"), ``eviction_policy`` ("evict_first",
+    "evict_last") and ``volatile`` are hints to the memory system.
     """
     s = _semantic
     attrs: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def load(
     elif unwrap(boundary_check) or unwrap(padding_option):
         raise ValueError("load: boundary_check and padding_option are for block pointers; use mask and other")
     pointer = _pointer(pointer, "load")
-    pointee = pointer.dtype.element_ty  # type: ignore[attr-defined]
+    pointee = pointer.dtype.element_ty
     condition, fallback = _mask(mask, "load", s), unwrap(other)
     if condition is None and fallback is not None:
         raise ValueError("load: other: needs a mask")
@@ -148,11 +148,12 @@ def store(
     boundary_check: Any = (),
     cache_modifier: Any = "",
     eviction_policy: Any = "",
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> None:
     """Writes ``value``, converted to the pointee type and broadcast to the pointer's shape, where ``mask`` holds.
 
-    Where several elements go to one address, one of them wins. Block pointers take ``boundary_check`` instead of a mask.
+    Where several elements go to one address, one of them wins. Block pointers take ``boundary_check`` instead of a
+    mask.
     """
     s = _semantic
     attrs: dict[str, Any] = {}
@@ -169,7 +170,7 @@ def store(
     pointer = _pointer(pointer, "store")
     if pointer.dtype.is_const():
         raise ValueError("store: pointer: cannot store through a pointer to const")
-    pointee = _memory_type(pointer.dtype.element_ty)  # type: ignore[attr-defined]
+    pointee = _memory_type(pointer.dtype.element_ty)
     data = _converted(value, pointee, "store: value", s)
     condition = _mask(mask, "store", s)
     if not pointer.type.is_block() and data.type.is_block():
@@ -198,7 +199,7 @@ def _atomic_pointer(pointer: Any, what: str) -> tensor:
     pointer = _pointer(pointer, what)
     if pointer.dtype.is_const():
         raise ValueError(f"{what}: pointer: cannot write through a pointer to const")
-    if pointer.dtype.element_ty.is_ptr():  # type: ignore[attr-defined]
+    if pointer.dtype.element_ty.is_ptr():
         raise TypeError(f"{what}: pointer: expected a pointer to numbers, got {describe(pointer)}")
     return pointer
 
@@ -206,7 +207,7 @@ def _atomic_pointer(pointer: Any, what: str) -> tensor:
 def _atomic(op: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any, s: TritonSemantic) -> tensor:
     what = f"atomic_{op}"
     pointer = _atomic_pointer(pointer, what)
-    element = pointer.dtype.element_ty  # type: ignore[attr-defined]
+    element = pointer.dtype.element_ty
     if op in ("and", "or", "xor") and not element.is_int():
         raise TypeError(f"{what}: expected a pointer to integers, got {describe(pointer)}")
     if element.is_bool() or element.is_fp8():
@@ -290,13 +291,11 @@ for _fn, _verb in (
 
 
 @builtin
-def atomic_cas(
-    pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = None
-) -> tensor:  # type: ignore[assignment]
+def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
     """Puts ``val`` where the pointee equals ``cmp``, atomically, and gives the old values. Compares bits."""
     s = _semantic
     pointer = _atomic_pointer(pointer, "atomic_cas")
-    element = pointer.dtype.element_ty  # type: ignore[attr-defined]
+    element = pointer.dtype.element_ty
     if element.primitive_bitwidth not in (16, 32, 64):
         raise TypeError(f"atomic_cas: expected a pointer to elements of 16, 32 or 64 bits, got {describe(pointer)}")
     expected = _converted(cmp, element, "atomic_cas: cmp", s)
@@ -309,9 +308,7 @@ def atomic_cas(
 
 
 @builtin
-def atomic_load(
-    pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = None
-) -> tensor:  # type: ignore[assignment]
+def atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None) -> tensor:
     """Reads each pointee atomically where ``mask`` holds; ``sem``: "acquire" (default) or "relaxed"."""
     s, what = _semantic, "atomic_load"
     order = _order(sem, scope, what)
@@ -344,7 +341,7 @@ def atomic_store(
     mask: Any = None,
     sem: Any = None,
     scope: Any = None,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> None:
     """Writes each pointee atomically where ``mask`` holds; ``sem``: "release" (default) or "relaxed"."""
     given = unwrap(sem) or "release"
@@ -360,7 +357,7 @@ def atomic_poll(
     sem: Any = None,
     scope: Any = None,
     timeout_ns: Any = None,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> None:
     """Waits until the pointee equals ``expected_value``."""
     raise NotImplementedError("atomic_poll: not implemented yet; write a while loop with atomic_cas")

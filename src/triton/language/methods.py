@@ -78,7 +78,7 @@ def _install() -> None:
             setattr(tensor, name, fn)
     for name in ("__getitem__", "logical_and", "logical_or", "__not__"):
         TENSOR_METHODS[name] = shapes.subscript if name == "__getitem__" else getattr(tensor, name)
-    tensor.__getitem__ = shapes.subscript  # type: ignore[attr-defined]
+    tensor.__getitem__ = shapes.subscript  # type: ignore[misc]
     tensor.T = _Transposed()  # type: ignore[attr-defined]
 
 

@@ -17,13 +17,13 @@ from .shapes import element_type
 
 
 @builtin
-def program_id(axis: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def program_id(axis: Any, _semantic: Any = None) -> tensor:
     """This program's index along grid axis 0, 1 or 2, as int32."""
     return _grid("program_id", axis, _semantic)
 
 
 @builtin
-def num_programs(axis: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def num_programs(axis: Any, _semantic: Any = None) -> tensor:
     """The grid's size along axis 0, 1 or 2, as int32."""
     return _grid("num_programs", axis, _semantic)
 
@@ -51,25 +51,26 @@ def _hint(input: Any, values: Any, name: str, what: str, s: TritonSemantic) -> A
 
 
 @builtin
-def multiple_of(input: Any, values: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
-    """``input``, with the promise that along each axis the first value of each contiguous group is a multiple of ``values``."""
-    return _hint(input, values, "divisible", "multiple_of", _semantic)  # type: ignore[no-any-return]
+def multiple_of(input: Any, values: Any, _semantic: Any = None) -> tensor:
+    """``input``, with the promise that along each axis the first value of each contiguous group is a multiple of
+    ``values``."""
+    return _hint(input, values, "divisible", "multiple_of", _semantic)
 
 
 @builtin
-def max_contiguous(input: Any, values: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def max_contiguous(input: Any, values: Any, _semantic: Any = None) -> tensor:
     """``input``, with the promise that along each axis groups of ``values`` elements count up by one."""
-    return _hint(input, values, "contiguous", "max_contiguous", _semantic)  # type: ignore[no-any-return]
+    return _hint(input, values, "contiguous", "max_contiguous", _semantic)
 
 
 @builtin
-def max_constancy(input: Any, values: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def max_constancy(input: Any, values: Any, _semantic: Any = None) -> tensor:
     """``input``, with the promise that along each axis groups of ``values`` elements are equal."""
-    return _hint(input, values, "constant", "max_constancy", _semantic)  # type: ignore[no-any-return]
+    return _hint(input, values, "constant", "max_constancy", _semantic)
 
 
 @builtin
-def assume(cond: Any, _semantic: TritonSemantic = None) -> None:  # type: ignore[assignment]
+def assume(cond: Any, _semantic: Any = None) -> None:
     """The promise that ``cond``, a scalar, holds."""
     s = _semantic
     condition = s.truth(unwrap(cond), "assume: cond")
@@ -80,7 +81,7 @@ def assume(cond: Any, _semantic: TritonSemantic = None) -> None:  # type: ignore
 
 
 @builtin
-def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+def expect_zero(x: Any, mask: Any, _semantic: Any = None) -> Any:
     """``x``; a note for checking tools that it is 0 where ``mask`` does not hold."""
     return x
 
@@ -89,13 +90,13 @@ def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = None) -> Any:  # 
 
 
 @builtin
-def debug_barrier(_semantic: TritonSemantic = None) -> None:  # type: ignore[assignment]
+def debug_barrier(_semantic: Any = None) -> None:
     """All threads of the program meet."""
     _semantic.builder.emit("barrier", [], [])
 
 
 @builtin
-def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = None) -> None:  # type: ignore[assignment]
+def static_assert(cond: Any, msg: Any = "", _semantic: Any = None) -> None:
     """Fails the compilation with ``msg`` unless ``cond``, a compile-time value, holds."""
     value = unwrap(cond)
     if isinstance(value, tensor):
@@ -125,8 +126,9 @@ def static_print(
 
 
 @builtin
-def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSemantic = None) -> None:  # type: ignore[assignment]
-    """Prints ``prefix`` and every element of the arguments, with the program's and the element's index, when the kernel runs.
+def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = None) -> None:
+    """Prints ``prefix`` and every element of the arguments, with the program's and the element's index, when the
+    kernel runs.
 
     ``hex``: numbers by their bits.
     """
@@ -157,8 +159,9 @@ def python_print(g: Generator, *args: Any, **kwargs: Any) -> None:
 
 
 @builtin
-def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonSemantic = None) -> None:  # type: ignore[assignment]
-    """Stops the launch with ``msg`` when ``cond`` fails anywhere ``mask`` holds; only in kernels compiled with debug on."""
+def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: Any = None) -> None:
+    """Stops the launch with ``msg`` when ``cond`` fails anywhere ``mask`` holds; only in kernels compiled with debug
+    on."""
     _emit_assert(cond, msg, mask, _semantic)
 
 
@@ -187,7 +190,7 @@ def statement_assert(g: Generator, test: Any, message: Any) -> None:
     _emit_assert(test, message, None, g.semantic)
 
 
-Generator.emit_assert = statement_assert  # type: ignore[assignment]
+Generator.emit_assert = statement_assert
 
 
 # Descriptors --------------------------------------------------------------------------------------------------------
@@ -200,12 +203,13 @@ def make_tensor_descriptor(
     strides: Any,
     block_shape: Any,
     padding_option: Any = "zero",
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> tensor_descriptor:
-    """A descriptor of the tensor of ``shape`` and ``strides`` (in elements) at ``base``, read and written in boxes of ``block_shape``.
+    """A descriptor of the tensor of ``shape`` and ``strides`` (in elements) at ``base``, read and written in boxes of
+    ``block_shape``.
 
-    ``base`` is aligned to 16 bytes, strides are multiples of 16 bytes except the last, which is 1. What a load reads outside
-    the tensor is 0, or NaN with ``padding_option="nan"``.
+    ``base`` is aligned to 16 bytes, strides are multiples of 16 bytes except the last, which is 1. What a load reads
+    outside the tensor is 0, or NaN with ``padding_option="nan"``.
     """
     s, what = _semantic, "make_tensor_descriptor"
     if not isinstance(base, tensor) or base.type.is_block() or not base.dtype.is_ptr():
@@ -237,7 +241,8 @@ def make_tensor_descriptor(
         known = s.known(stride)
         if known is not None and known * element.primitive_bitwidth // 8 % 16:
             raise ValueError(
-                f"{what}: strides[{i}]: must be a multiple of 16 bytes, got {known} elements of {element.primitive_bitwidth // 8} bytes"
+                f"{what}: strides[{i}]: must be a multiple of 16 bytes, got {known} elements of "
+                f"{element.primitive_bitwidth // 8} bytes"
             )
     made = tensor_descriptor(None, tuple(parts[0]), tuple(parts[1]), get_block_type(element, box))
     made.base, made.padding = base, padding
@@ -252,13 +257,13 @@ def _descriptor(desc: Any, what: str) -> Any:
 
 
 @builtin
-def load_tensor_descriptor(desc: Any, offsets: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def load_tensor_descriptor(desc: Any, offsets: Any, _semantic: Any = None) -> tensor:
     """``desc.load(offsets)``."""
-    return _descriptor(desc, "load_tensor_descriptor").load(offsets, _semantic=_semantic)  # type: ignore[no-any-return]
+    return _descriptor(desc, "load_tensor_descriptor").load(offsets, _semantic=_semantic)
 
 
 @builtin
-def store_tensor_descriptor(desc: Any, offsets: Any, value: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+def store_tensor_descriptor(desc: Any, offsets: Any, value: Any, _semantic: Any = None) -> Any:
     """``desc.store(offsets, value)``."""
     return _descriptor(desc, "store_tensor_descriptor").store(offsets, value, _semantic=_semantic)
 
@@ -274,11 +279,12 @@ def inline_asm_elementwise(
     dtype: Any,
     is_pure: Any,
     pack: Any,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> Any:
     """Target assembly applied to ``pack`` elements of the broadcast ``args`` at a time.
 
-    ``constraints`` is in LLVM's syntax, outputs first. ``dtype`` is the result's type, or a tuple of several results' types.
+    ``constraints`` is in LLVM's syntax, outputs first. ``dtype`` is the result's type, or a tuple of several results'
+    types.
     """
     s, what = _semantic, "inline_asm_elementwise"
     text, rules, per_call = unwrap(asm), unwrap(constraints), s.constexpr_int(pack, f"{what}: pack")
@@ -302,8 +308,8 @@ def dispatch(
     arg_type_symbol_dict: Any,
     ret_type: Any,
     is_pure: Any,
-    _semantic: TritonSemantic = None,
-) -> tensor:  # type: ignore[assignment]
+    _semantic: Any = None,
+) -> tensor:
     """The symbol for these argument types, as an ``extern`` op."""
     s = _semantic
     elements = builtins.tuple(a.dtype for a in args)
@@ -328,9 +334,10 @@ def extern_elementwise(
     args: Any,
     arg_type_symbol_dict: Any,
     is_pure: Any,
-    _semantic: TritonSemantic = None,  # type: ignore[assignment]
+    _semantic: Any = None,
 ) -> tensor:
-    """A function of a bitcode library on each element; ``arg_type_symbol_dict`` maps argument types to (symbol, result type)."""
+    """A function of a bitcode library on each element; ``arg_type_symbol_dict`` maps argument types to (symbol,
+    result type)."""
     s = _semantic
     values = [s.to_tensor(unwrap(a), "extern_elementwise: args") for a in args]
     if len(values) == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 from typing import Any
 
@@ -136,7 +137,7 @@ def _sum(g: Generator, values: Any, start: Any = 0) -> Any:
         raise TypeError("sum: Python's sum adds members of a tuple; use tl.sum for a tensor")
     total: Any = wrap(start)
     for member in expressions.iterate(g, values, g.node):
-        total = expressions.binary(g, expressions.ast.Add, total, member)
+        total = expressions.binary(g, ast.Add, total, member)
     return total
 
 

@@ -1,5 +1,8 @@
-"""Counter-based random numbers: Philox-4x32-10 and 4x64-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
-1, 2, 3", SC 2011)."""
+"""Counter-based random numbers: Philox-4x32-10 and 4x64-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as
+easy as 1, 2, 3", SC 2011)."""
+
+# Jitted functions are typed by the compiler.
+# mypy: ignore-errors
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ def philox_impl(c0, c1, c2, c3, k0, k1, n_rounds: tl.constexpr = N_ROUNDS_DEFAUL
 
 @jit
 def philox(seed, c0, c1, c2, c3, n_rounds: tl.constexpr = N_ROUNDS_DEFAULT):
-    """Four random words for the counter (c0, c1, c2, c3) under a 64-bit ``seed``; as wide as the counter, 32 or 64 bits."""
+    """Four random words for the counter (c0, c1, c2, c3) under a 64-bit ``seed``; as wide as the counter, 32 or 64
+    bits."""
     seed = tl.to_tensor(seed).to(tl.uint64)
     c0 = tl.to_tensor(c0)
     c1 = tl.to_tensor(c1)

@@ -25,7 +25,8 @@ def _operands(input: Any, what: str, s: TritonSemantic) -> builtins.tuple[list[t
     for i, value in enumerate(values[1:], 1):
         if value.type.shape != values[0].type.shape:
             raise ValueError(
-                f"{what}: input: the tensors differ in shape: {list(values[0].type.shape)} and {list(value.type.shape)} (number {i})"
+                f"{what}: input: the tensors differ in shape: {list(values[0].type.shape)} and "
+                f"{list(value.type.shape)} (number {i})"
             )
     return values, several
 
@@ -62,13 +63,13 @@ def reduce(
     axis: Any,
     combine_fn: Any,
     keep_dims: Any = False,
-    _semantic: TritonSemantic = None,
-    _generator: Any = None,  # type: ignore[assignment]
+    _semantic: Any = None,
+    _generator: Any = None,
 ) -> Any:
     """Combines ``input``, a tensor or a tuple of tensors of one shape, along ``axis`` with the jitted ``combine_fn``.
 
-    ``combine_fn(a0, a1, ..., b0, b1, ...)`` gets two groups of scalars and gives one; it must be associative. ``axis`` None
-    combines everything. ``keep_dims`` leaves the axis in with size 1.
+    ``combine_fn(a0, a1, ..., b0, b1, ...)`` gets two groups of scalars and gives one; it must be associative.
+    ``axis`` None combines everything. ``keep_dims`` leaves the axis in with size 1.
     """
     s = _semantic
     values, several = _operands(input, "reduce", s)
@@ -99,8 +100,8 @@ def associative_scan(
     axis: Any,
     combine_fn: Any,
     reverse: Any = False,
-    _semantic: TritonSemantic = None,
-    _generator: Any = None,  # type: ignore[assignment]
+    _semantic: Any = None,
+    _generator: Any = None,
 ) -> Any:
     """Inclusive prefix combination of a tensor, or tuple of tensors, along ``axis`` (from its end with ``reverse``).
 
@@ -125,12 +126,13 @@ def map_elementwise(
     scalar_fn: Any,
     *args: Any,
     pack: Any = 1,
-    _semantic: TritonSemantic = None,
-    _generator: Any = None,  # type: ignore[assignment]
+    _semantic: Any = None,
+    _generator: Any = None,
 ) -> Any:
     """Calls the jitted ``scalar_fn`` for each element of the broadcast ``args``; branches in it are real branches.
 
-    With ``pack`` p it gets p neighbouring elements of each argument at once (a0, a1, ..., b0, b1, ...) and gives p results.
+    With ``pack`` p it gets p neighbouring elements of each argument at once (a0, a1, ..., b0, b1, ...) and gives p
+    results.
     """
     s = _semantic
     per_call = s.constexpr_int(pack, "map_elementwise: pack")
@@ -161,7 +163,7 @@ def map_elementwise(
 
 
 @builtin
-def _sort(input: Any, axis: Any, descending: Any, what: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _sort(input: Any, axis: Any, descending: Any, what: Any, _semantic: Any = None) -> tensor:
     """Sorts along ``axis``; the last one when it is None."""
     s, name = _semantic, unwrap(what)
     x = s.to_tensor(unwrap(input), f"{name}: x")
@@ -176,7 +178,7 @@ def _sort(input: Any, axis: Any, descending: Any, what: Any, _semantic: TritonSe
 
 
 @builtin
-def _first(input: Any, count: Any, axis: Any, what: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _first(input: Any, count: Any, axis: Any, what: Any, _semantic: Any = None) -> tensor:
     """The first ``count`` elements along ``axis``; the last axis when it is None."""
     s, name = _semantic, unwrap(what)
     x, shape = input, input.type.shape
@@ -185,7 +187,7 @@ def _first(input: Any, count: Any, axis: Any, what: Any, _semantic: TritonSemant
     if not 1 <= n <= shape[place]:
         raise ValueError(f"{name}: k: expected 1 to {shape[place]}, the size of the axis, got {n}")
     if n == shape[place]:
-        return x  # type: ignore[no-any-return]
+        return x
     lane = get_block_type(dt.int32, (n,))
     index = tensor(s.op("arange", [], lane.ir, {"start": 0, "end": n}), lane)
     for at in range(len(shape)):

@@ -44,8 +44,9 @@ def _dims(dims: Any) -> Any:
 
 
 @builtin
-def arange(start: Any, end: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
-    """start, start + 1, ..., end - 1 as int32, of shape [end - start]. Both are compile-time ints; any length will do."""
+def arange(start: Any, end: Any, _semantic: Any = None) -> tensor:
+    """start, start + 1, ..., end - 1 as int32, of shape [end - start]. Both are compile-time ints; any length will
+    do."""
     s = _semantic
     low, high = s.constexpr_int(start, "arange: start"), s.constexpr_int(end, "arange: end")
     if high <= low:
@@ -57,7 +58,7 @@ def arange(start: Any, end: Any, _semantic: TritonSemantic = None) -> tensor:  #
 
 
 @builtin
-def full(shape: Any, value: Any, dtype: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def full(shape: Any, value: Any, dtype: Any, _semantic: Any = None) -> tensor:
     """A tensor of ``shape`` and ``dtype`` that holds ``value``, a number or a run-time scalar, everywhere."""
     s = _semantic
     sizes = s.shape_argument(shape, "full: shape")
@@ -84,13 +85,14 @@ def full(shape: Any, value: Any, dtype: Any, _semantic: TritonSemantic = None) -
 
 
 @builtin
-def to_tensor(x: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
-    """A number as a run-time scalar: int32, uint32, int64 or uint64, the first that holds it; float32 or float64; int1."""
+def to_tensor(x: Any, _semantic: Any = None) -> tensor:
+    """A number as a run-time scalar: int32, uint32, int64 or uint64, the first that holds it; float32 or float64;
+    int1."""
     return _semantic.to_tensor(unwrap(x), "to_tensor: x")
 
 
 @builtin
-def broadcast(input: Any, other: Any, _semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+def broadcast(input: Any, other: Any, _semantic: Any = None) -> Any:
     """Both tensors in their common shape."""
     s = _semantic
     a, b = s.broadcast(_tensor(input, "broadcast: input", s), _tensor(other, "broadcast: other", s), "broadcast")
@@ -98,7 +100,7 @@ def broadcast(input: Any, other: Any, _semantic: TritonSemantic = None) -> Any: 
 
 
 @builtin
-def broadcast_to(input: Any, *shape: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def broadcast_to(input: Any, *shape: Any, _semantic: Any = None) -> tensor:
     """``input`` stretched to ``shape``: axes of size 1 are repeated, missing leading axes are put in."""
     s = _semantic
     x, sizes = _tensor(input, "broadcast_to: input", s), s.shape_argument(_dims(shape), "broadcast_to: shape")
@@ -115,7 +117,8 @@ def _reshape(x: tensor, sizes: Any, what: str, s: TritonSemantic, reorder: bool 
     type = get_block_type(x.dtype, sizes)
     if x.type.numel != type.numel:
         raise ValueError(
-            f"{what}: shape: {list(sizes)} has {type.numel} elements, the tensor of shape {list(own)} has {x.type.numel}"
+            f"{what}: shape: {list(sizes)} has {type.numel} elements, the tensor of shape {list(own)} "
+            f"has {x.type.numel}"
         )
     value = s.known(x)
     if value is not None:
@@ -126,9 +129,7 @@ def _reshape(x: tensor, sizes: Any, what: str, s: TritonSemantic, reorder: bool 
 
 
 @builtin
-def reshape(
-    input: Any, *shape: Any, can_reorder: Any = False, _semantic: TritonSemantic = None, _generator: Any = None
-) -> tensor:  # type: ignore[assignment]
+def reshape(input: Any, *shape: Any, can_reorder: Any = False, _semantic: Any = None, _generator: Any = None) -> tensor:
     """The same elements in row-major order in another ``shape``. One size may be -1."""
     s = _semantic
     x = _tensor(input, "reshape: input", s)
@@ -149,14 +150,14 @@ def _inferred(dims: Any, x: tensor, what: str, s: TritonSemantic) -> Any:
 
 
 @builtin
-def view(input: Any, *shape: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def view(input: Any, *shape: Any, _semantic: Any = None) -> tensor:
     """The same elements in another shape; here they keep their row-major order, as with reshape."""
     x = _tensor(input, "view: input", _semantic)
     return _reshape(x, _inferred(_dims(shape), x, "view", _semantic), "view", _semantic)
 
 
 @builtin
-def expand_dims(input: Any, axis: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def expand_dims(input: Any, axis: Any, _semantic: Any = None) -> tensor:
     """Puts in axes of size 1 at ``axis`` of the result: an int or several."""
     s = _semantic
     x = _tensor(input, "expand_dims: input", s)
@@ -197,13 +198,13 @@ def _permute(x: tensor, dims: Any, what: str, s: TritonSemantic) -> tensor:
 
 
 @builtin
-def permute(input: Any, *dims: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def permute(input: Any, *dims: Any, _semantic: Any = None) -> tensor:
     """Axis i of the result is axis ``dims[i]`` of ``input``."""
     return _permute(_tensor(input, "permute: input", _semantic), _dims(dims), "permute", _semantic)
 
 
 @builtin
-def trans(input: Any, *dims: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def trans(input: Any, *dims: Any, _semantic: Any = None) -> tensor:
     """``permute(input, *dims)``; without ``dims`` the last two axes are swapped."""
     x = _tensor(input, "trans: input", _semantic)
     order = _dims(dims)
@@ -216,7 +217,7 @@ def trans(input: Any, *dims: Any, _semantic: TritonSemantic = None) -> tensor:  
 
 
 @builtin
-def join(a: Any, b: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def join(a: Any, b: Any, _semantic: Any = None) -> tensor:
     """Both tensors, broadcast and promoted, side by side along a new last axis of size 2."""
     s = _semantic
     x, y = s.pair(a, b, "join", pointers=True)
@@ -225,7 +226,7 @@ def join(a: Any, b: Any, _semantic: TritonSemantic = None) -> tensor:  # type: i
 
 
 @builtin
-def split(a: Any, _semantic: TritonSemantic = None, _generator: Any = None) -> Any:  # type: ignore[assignment]
+def split(a: Any, _semantic: Any = None, _generator: Any = None) -> Any:
     """The two halves of a last axis of size 2; undoes join."""
     s = _semantic
     x = _tensor(a, "split: a", s)
@@ -238,7 +239,7 @@ def split(a: Any, _semantic: TritonSemantic = None, _generator: Any = None) -> A
 
 
 @builtin
-def cat(input: Any, other: Any, can_reorder: Any = False, dim: Any = 0, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def cat(input: Any, other: Any, can_reorder: Any = False, dim: Any = 0, _semantic: Any = None) -> tensor:
     """``other`` after ``input`` along axis ``dim``. Their order is kept; ``can_reorder`` changes nothing."""
     s = _semantic
     x, y = _tensor(input, "cat: input", s), _tensor(other, "cat: other", s)
@@ -255,7 +256,7 @@ def cat(input: Any, other: Any, can_reorder: Any = False, dim: Any = 0, _semanti
 
 
 @builtin
-def _flip(input: Any, axis: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def _flip(input: Any, axis: Any, _semantic: Any = None) -> tensor:
     """Reverses one axis; the last one when ``axis`` is None."""
     s = _semantic
     x = _tensor(input, "flip: x", s)
@@ -264,7 +265,7 @@ def _flip(input: Any, axis: Any, _semantic: TritonSemantic = None) -> tensor:  #
 
 
 @builtin
-def gather(src: Any, index: Any, axis: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def gather(src: Any, index: Any, axis: Any, _semantic: Any = None) -> tensor:
     """result[..., i, ...] = src[..., index[..., i, ...], ...] along ``axis``; the shapes agree along the other axes."""
     s = _semantic
     x, at = _tensor(src, "gather: src", s), _tensor(index, "gather: index", s)
@@ -281,10 +282,9 @@ def gather(src: Any, index: Any, axis: Any, _semantic: TritonSemantic = None) ->
 
 
 @builtin
-def histogram(
-    input: Any, num_bins: Any, mask: Any = None, _semantic: TritonSemantic = None, _generator: Any = None
-) -> tensor:  # type: ignore[assignment]
-    """How many of the integers in ``input``, of rank 1, equal 0, 1, ..., num_bins - 1, as int32; where ``mask`` holds."""
+def histogram(input: Any, num_bins: Any, mask: Any = None, _semantic: Any = None, _generator: Any = None) -> tensor:
+    """How many of the integers in ``input``, of rank 1, equal 0, 1, ..., num_bins - 1, as int32; where ``mask``
+    holds."""
     s = _semantic
     x, bins = _tensor(input, "histogram: input", s), s.constexpr_int(num_bins, "histogram: num_bins")
     if len(x.type.shape) != 1 or not x.dtype.is_int():
@@ -300,18 +300,18 @@ def histogram(
 
 
 @builtin
-def item(input: Any, _semantic: TritonSemantic = None, _generator: Any = None) -> tensor:  # type: ignore[assignment]
+def item(input: Any, _semantic: Any = None, _generator: Any = None) -> tensor:
     """The only element of a tensor of one, as a scalar."""
     x = _tensor(input, "item: input", _semantic)
     if not x.type.is_block():
         return x
     if x.type.numel != 1:
         raise ValueError(f"item: input: expected a tensor of one element, got {describe(x)}")
-    return _semantic.generator.scalar_of(x)  # type: ignore[no-any-return]
+    return _semantic.generator.scalar_of(x)
 
 
 @builtin
-def subscript(x: tensor, index: Any, _semantic: TritonSemantic = None) -> tensor:  # type: ignore[assignment]
+def subscript(x: tensor, index: Any, _semantic: Any = None) -> tensor:
     """``x[None, :]``: each colon keeps an axis and each None puts in one of size 1; missing colons stand at the end."""
     members = index.values if isinstance(index, tuple) else [index]
     rank = len(x.type.shape)
@@ -335,7 +335,8 @@ def subscript(x: tensor, index: Any, _semantic: TritonSemantic = None) -> tensor
             x = insert_axis(x, axis, _semantic)
         else:
             raise TypeError(
-                f"subscript: a tensor takes None and : only, got {describe(member)}; use tl.gather, or tl.load for memory"
+                f"subscript: a tensor takes None and : only, got {describe(member)}; use tl.gather, or tl.load "
+                "for memory"
             )
     return x
 

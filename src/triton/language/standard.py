@@ -1,5 +1,8 @@
 """The part of the language that is written in itself."""
 
+# Jitted functions are typed by the compiler.
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import math as python_math
@@ -102,7 +105,8 @@ def squeeze(x, dim):
 
 @jit
 def swizzle2d(i, j, size_i, size_j, size_g):
-    """Renumbers the cells (i, j) of a ``size_i`` by ``size_j`` grid so that groups of ``size_g`` rows are walked column by column.
+    """Renumbers the cells (i, j) of a ``size_i`` by ``size_j`` grid so that groups of ``size_g`` rows are walked
+    column by column.
 
     Row-major numbers become numbers that go down ``size_g`` rows before the next column; gives the new (i, j).
     """
@@ -160,7 +164,8 @@ def _elementwise_min(a, b):
 
 @jit
 def _first_wins(value1, index1, value2, index2, better, tie_break_left: core.constexpr):
-    """Whether the first of two candidates is chosen: numbers before NaN, then the better value, then the lower index."""
+    """Whether the first of two candidates is chosen: numbers before NaN, then the better value, then the lower
+    index."""
     if tie_break_left:
         if value1.dtype.is_floating():
             nan1 = value1 != value1
@@ -235,8 +240,8 @@ def _with_indices(input, axis, combine_fn: core.constexpr, keep_dims: core.const
 def max(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
     """The largest element along ``axis``, of all when None. NaN is skipped; all NaN gives NaN.
 
-    Elements narrower than 32 bits are compared, and given, as float32 or int32. With ``return_indices`` also the position
-    along ``axis``, the lowest one of equal elements when ``return_indices_tie_break_left``.
+    Elements narrower than 32 bits are compared, and given, as float32 or int32. With ``return_indices`` also the
+    position along ``axis``, the lowest one of equal elements when ``return_indices_tie_break_left``.
     """
     input = input.to(_order_type(input.dtype))
     if return_indices:
@@ -302,8 +307,8 @@ def _or_combine(a, b):
 def sum(input, axis=None, keep_dims=False, dtype: core.constexpr = None):
     """The sum along ``axis``, of all when None.
 
-    Added up and given in ``dtype``; without it integers narrower than 32 bits in int32 or uint32 (booleans in int32), bfloat16 in
-    float32, others in their own type.
+    Added up and given in ``dtype``; without it integers narrower than 32 bits in int32 or uint32 (booleans in int32),
+    bfloat16 in float32, others in their own type.
     """
     input = input.to(_sum_type(input.dtype, dtype))
     return core.reduce(input, axis, _sum_combine, keep_dims=keep_dims)
@@ -358,7 +363,8 @@ def sort(x, dim: core.constexpr = None, descending: core.constexpr = core.CONSTE
 
 @jit
 def topk(x, k: core.constexpr, dim: core.constexpr = None, descending: core.constexpr = True):
-    """The ``k`` largest elements along ``dim``, largest first; the smallest, smallest first, when not ``descending``."""
+    """The ``k`` largest elements along ``dim``, largest first; the smallest, smallest first, when not
+    ``descending``."""
     return sort_impl(x, k=k, dim=dim, descending=descending)
 
 

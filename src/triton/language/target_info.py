@@ -18,7 +18,7 @@ class _Target:
 
 
 @builtin
-def current_target(_semantic: TritonSemantic = None) -> Any:  # type: ignore[assignment]
+def current_target(_semantic: Any = None) -> Any:
     """The target as an object with ``backend``, ``arch`` and ``warp_size``."""
     return constexpr(_target(_semantic))
 
@@ -30,7 +30,7 @@ def _target(s: TritonSemantic) -> _Target:
 def _question(name: str, doc: str, test: Any) -> Any:
     """A function of no or few compile-time arguments about the target; outside of kernels it asks the active driver."""
 
-    def ask(*args: Any, _semantic: TritonSemantic = None, **kwargs: Any) -> Any:  # type: ignore[assignment]
+    def ask(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
         target = driver.active.get_current_target() if _semantic is None else _target(_semantic)
         answer = bool(test(target, *map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()}))
         return answer if _semantic is None else constexpr(answer)

@@ -1,8 +1,8 @@
 """The mathematical library beyond ``tl.math``, under the names of CUDA's libdevice, for every target.
 
-Floating-point functions take float32 and float64; other arguments are converted (integers and 16-bit floats to float32), and two
-arguments meet in the wider type. Functions of the C library are computed by it or to its accuracy. What neither the C
-library nor a short formula gives says so when it is called.
+Floating-point functions take float32 and float64; other arguments are converted (integers and 16-bit floats to
+float32), and two arguments meet in the wider type. Functions of the C library are computed by it or to its accuracy.
+What neither the C library nor a short formula gives says so when it is called.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def _integer(name: str, count: int, doc: str, wide: bool = False) -> Callable[[C
             common = values[0].dtype
             for value in values[1:]:
                 common = s.promoted(common, value.dtype, False, name)
-            return emit(s, *s.broadcast_all([s.cast(v, common) for v in values], name))  # type: ignore[no-any-return]
+            return emit(s, *s.broadcast_all([s.cast(v, common) for v in values], name))
 
         _define(name, count, doc, call)
 
@@ -371,7 +371,7 @@ _define("sad", 3, "|a - b| + c.", _sad)
 
 
 def _absolute(s: S, x: Any) -> tensor:
-    return core_math.abs(x, _semantic=s)  # type: ignore[no-any-return]
+    return core_math.abs(x, _semantic=s)
 
 
 _define("abs", 1, "Absolute value.", _absolute)
