@@ -298,3 +298,46 @@ store %oq, %y{', %mask' if masked else ''}"""
     data = np.random.default_rng(0).integers(0, 100, m * n).astype(width)
     source = text(f"%p: ptr<{type}>, %o: ptr<{type}>", body)
     compare(source, [data, np.zeros_like(data)])
+
+
+@pytest.mark.parametrize("n", [16, 48, 1000, 37, 1])
+@pytest.mark.parametrize("promised", [False, True])
+@pytest.mark.parametrize("type", ["f32", "i8", "i64", "i1"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_wrapped_offsets(n: int, promised: bool, type: str, masked: bool) -> None:
+    """p + i % n: consecutive in runs that are known only if n has a promise, and not at all for odd n."""
+    if promised and n % 16:
+        n *= 16
+    body = f"""%pid = program_id {{axis = 0}} : i32
+%b = constant {{value = 100}} : i32
+%o = mul %pid, %b : i32
+%r = arange {{start = 0, end = 100}} : 100xi32
+%os = splat %o : 100xi32
+%i = add %os, %r : 100xi32
+%ns = splat %n : 100xi32
+%j = rem %i, %ns : 100xi32
+%s = splat %p : 100xptr<{type}>
+%q = addptr %s, %j : 100xptr<{type}>
+%lim = constant {{value = 250}} : 100xi32
+%m = cmp %i, %lim {{pred = "lt"}} : 100xi1
+%z = constant {{value = {'true' if type == 'i1' else '7.0' if type == 'f32' else '7'}}} : 100x{type}
+%x = load %q{', %m, %z' if masked else ''} : 100x{type}
+%t = splat %to : 100xptr<{type}>
+%u = addptr %t, %i : 100xptr<{type}>
+store %u, %x"""
+    attrs = " {divisible = 16}" if promised else ""
+    width = {"f32": np.float32, "i8": np.int8, "i64": np.int64, "i1": np.uint8}[type]
+    data = np.random.default_rng(0).integers(0, 2 if type == "i1" else 100, n).astype(width)
+    source = text(f"%p: ptr<{type}>, %to: ptr<{type}>, %n: i32{attrs}", body)
+    compare(source, [data, np.zeros(300, width), n], (3, 1, 1))
+
+
+@pytest.mark.parametrize("type", ["f32", "i1", "i8", "f64", "bf16"])
+@pytest.mark.parametrize("n", [1, 5, 32, 100])
+def test_pairs_of_a_stream(type: str, n: int) -> None:
+    """Split, computed with and joined again."""
+    body = f"""%x = reshape %a : {n}x2x{type}
+%y, %z = split %x : {n}x{type}, {n}x{type}
+%w = join %z, %y : {n}x2x{type}
+%r = reshape %w : {2 * n}x{type}"""
+    check([f"{2 * n}x{type}"], body, [("%r", f"{2 * n}x{type}")])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...ir.core import Op, Value
-from ...ir.types import ElementType, PointerType, TensorType, element_of, i1, i64
+from ...ir.types import ElementType, PointerType, TensorType, element_of, i1, i8, i64
 from ..elementwise import emit_constant
 from ..writer import Cell, FunctionWriter, llvm_type, scalar_type, splat, suffix, vector
 from .buffers import Buffer, bytes_of
-from .index import Dim, Index, is_scalar, shuffle
+from .index import ZERO, Dim, Index, iota, is_scalar, lane_mask, shuffle
 
 if TYPE_CHECKING:
     from .evaluate import Evaluator, Found
@@ -91,6 +91,20 @@ def write(e: Evaluator, buffer: Buffer, index: Index, cell: Cell) -> None:
         f"getelementptr {scalar_type(element, memory=True)}, ptr {buffer.pointer}, <{lanes} x i64> {where}"
     )
     scatter_to(w, pointers, cell, e.active)
+
+
+def write_pairs(e: Evaluator, buffer: Buffer, index: Index, first: Cell, second: Cell) -> None:
+    """Writes two vectors interleaved along a new last axis of the buffer; the vector axis of ``index`` is its last one."""
+    w, lanes = e.w, e.lanes
+    offset = e.linear((*e.first(index), ZERO), buffer.strides)
+    base = scalar_type(buffer.element, memory=True)
+    type = vector(base, lanes)
+    order = shuffle([i // 2 + lanes * (i % 2) for i in range(2 * lanes)])
+    text = w.emit(f"shufflevector {type} {to_memory(w, first)}, {type} {to_memory(w, second)}, {order}")
+    address = element_address(w, buffer.pointer, buffer.element, offset)
+    mask = None if e.active is None else lane_mask(2 * lanes, 2 * e.count)
+    raw = i8 if buffer.element.is_bool else buffer.element
+    store_contiguous(w, address, Cell(text, raw, 2 * lanes), mask)
 
 
 # Single instructions --------------------------------------------------------------------------------------------------
@@ -232,9 +246,101 @@ def load(e: Evaluator, op: Op, index: Index) -> Found:
         if step == 0:
             return e.at(level, lambda: _load_repeated(e, address.text, element, mask_text, fill)), level
         return e.at(level, lambda: _load_run(e.w, address.text, element, lanes, mask_text, fill, step == -1)), level
+    run = e.runs_of(pointer, index)
+    if run:
+        return _load_runs(e, pointer, index, run, element, mask_text, fill, level)
     pointers, pointer_level = e.vector(pointer, index)
     level = max(level, pointer_level)
+    offsets = _maybe_consecutive(e, pointer, index) if level == e.depth and not element.is_bool else None
+    if offsets is not None:
+        return _load_checked(e, offsets, pointers, element, mask_text, fill), level
     return e.at(level, lambda: gather_from(e.w, pointers.text, element, lanes, mask_text, fill)), level
+
+
+def _load_runs(
+    e: Evaluator, pointer: Value, index: Index, run: int, element: ElementType, mask: str | None, fill: Cell | None, level: int
+) -> Found:
+    """A vector made of several shorter ones, each of consecutive elements."""
+    lanes = e.lanes
+    starts = [e.cell(pointer, e.lane(index, first)) for first in range(0, lanes, run)]
+    level = max(level, *(found[1] for found in starts))
+
+    def write() -> Cell:
+        w = e.w
+        parts = []
+        for i, (start, _) in enumerate(starts):
+            part_mask = None if mask is None else part_of(w, mask, "i1", lanes, i * run, run)
+            part_fill = None if fill is None else Cell(part_of(w, fill.text, scalar_type(element), lanes, i * run, run), element, run)
+            parts.append(load_contiguous(w, start.text, element, run, part_mask, part_fill).text)
+        size = run
+        while len(parts) > 1:
+            type = vector(scalar_type(element), size)
+            order = shuffle(list(range(2 * size)))
+            parts = [w.emit(f"shufflevector {type} {a}, {type} {b}, {order}") for a, b in zip(parts[::2], parts[1::2], strict=True)]
+            size *= 2
+        return Cell(parts[0], element, lanes)
+
+    return e.at(level, write), level
+
+
+def part_of(w: FunctionWriter, text: str, base: str, lanes: int, first: int, size: int) -> str:
+    """``size`` lanes of a vector from ``first`` on."""
+    type = vector(base, lanes)
+    return w.emit(f"shufflevector {type} {text}, {type} poison, {shuffle(list(range(first, first + size)))}")
+
+
+_CLAMPING = frozenset({"rem", "div", "min", "max", "select", "and"})
+
+
+def _maybe_consecutive(e: Evaluator, pointer: Value, index: Index) -> Cell | None:
+    """The offsets of a pointer whose lanes are likely to lie side by side although nothing proves it, as in ``p + i % n``."""
+    op = pointer.op
+    if op is None or op.kind != "addptr" or not e.is_uniform(op.operands[0], index):
+        return None
+    seen: set[Value] = set()
+    work = [op.operands[1]]
+    clamped = False
+    while work:
+        value = work.pop()
+        if value in seen or not isinstance(value.type, TensorType):
+            continue
+        seen.add(value)
+        producer = value.op
+        if producer is None or producer.kind in ("load", "gather", "desc_load") or value in e.buffers:
+            return None
+        clamped = clamped or producer.kind in _CLAMPING
+        work += producer.operands
+    if not clamped:
+        return None
+    offsets, level = e.cell(op.operands[1], index)
+    return offsets if offsets.lanes and offsets.element.bits >= 32 else None
+
+
+def _load_checked(
+    e: Evaluator, offsets: Cell, pointers: Cell, element: ElementType, mask: str | None, fill: Cell | None
+) -> Cell:
+    """One contiguous load if the offsets turn out to be consecutive, else a gather."""
+    w, lanes, bits = e.w, e.lanes, offsets.element.bits
+    type = offsets.type
+    first = w.emit(f"extractelement {offsets.typed}, i64 0")
+    last = w.emit(f"extractelement {offsets.typed}, i64 {lanes - 1}")
+    base = splat(w, Cell(first, offsets.element), lanes)
+    expected = w.emit(f"add {type} {base.text}, {iota(lanes, 1, f'i{bits}')}")
+    equal = w.emit(f"icmp eq {type} {offsets.text}, {expected}")
+    name = w.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
+    run = w.call("i1", name, [f"<{lanes} x i1> {equal}"])
+    ordered = w.emit(f"icmp {'slt' if offsets.element.is_signed else 'ult'} i{bits} {first}, {last}")  # no wrap between
+    fast, slow, done = w.new_label("run"), w.new_label("gather"), w.new_label("loaded")
+    w.cond_br(w.emit(f"and i1 {run}, {ordered}"), fast, slow)
+    w.label(fast)
+    start = w.emit(f"extractelement {pointers.typed}, i64 0")
+    a = load_contiguous(w, start, element, lanes, mask, fill)
+    w.br(done)
+    w.label(slow)
+    b = gather_from(w, pointers.text, element, lanes, mask, fill)
+    w.br(done)
+    w.label(done)
+    return Cell(w.emit(f"phi {a.type} [ {a.text}, %{fast} ], [ {b.text}, %{slow} ]"), element, lanes)
 
 
 def _load_scalar(e: Evaluator, op: Op, index: Index, element: ElementType) -> Found:
@@ -323,6 +429,13 @@ def store_cell(e: Evaluator, pointer: Value, cell: Cell, mask: Value | None, ind
             cell = _reverse(w, cell)
             mask_text = None if mask_text is None else _reverse_text(w, mask_text, lanes)
         store_contiguous(w, target, cell, mask_text)
+        return
+    run = e.runs_of(pointer, index)
+    if run:
+        for first in range(0, lanes, run):
+            address, _ = e.cell(pointer, e.lane(index, first))
+            part = Cell(part_of(w, cell.text, scalar_type(cell.element), lanes, first, run), cell.element, run)
+            store_contiguous(w, address.text, part, mask_text and part_of(w, mask_text, "i1", lanes, first, run))
         return
     pointers, _ = e.vector(pointer, index)
     scatter_to(w, pointers.text, cell, mask_text)

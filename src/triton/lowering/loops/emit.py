@@ -333,6 +333,9 @@ def _join(f: FunctionEmitter, op: Op) -> None:
     found.accesses.append(tuple(s // 2 for s in buffer.strides[:-1]))
 
     def body(index: Index) -> None:
+        if index and index[-1].step == 1:
+            access.write_pairs(e, buffer, index, e.vector(first, index)[0], e.vector(second, index)[0])
+            return
         for i, value in enumerate((first, second)):
             cell = e.cell(value, index)[0]
             access.write(e, buffer, (*index, fixed(i)), cell)

@@ -281,6 +281,22 @@ class Evaluator:
             total += stride.step * d.step
         return total
 
+    def runs_of(self, value: Value, index: Index) -> int:
+        """The length of the aligned runs of lanes in which ``value`` grows by 1; 0 when there is none shorter than a vector."""
+        vectors = [(axis, d) for axis, d in enumerate(index) if not d.is_scalar]
+        if len(vectors) != 1:
+            return 0
+        axis, d = vectors[0]
+        stride = self.graph.stride(value, axis)
+        if stride is None or stride.step != 1 or d.vec is not None or d.step != 1:
+            return 0
+        run = _gcd(stride.group, self.lanes)
+        return run if run >= 4 and aligned(d, run) else 0
+
+    def lane(self, index: Index, number: int) -> Index:
+        """Where one lane stands; the vector axis must be in steps of 1."""
+        return tuple(d if d.is_scalar else self.add(d.first(), fixed(number)) for d in index)
+
     def is_uniform(self, value: Value, index: Index) -> bool:
         """Whether ``index`` has lanes and all of them see the same element."""
         return not is_scalar(index) and self.step_of(value, index) == 0

@@ -16,7 +16,7 @@ from math import prod
 
 from ...ir.core import Block, Op, Value
 from ...ir.ops import OPS
-from ...ir.types import TensorType, shape_of
+from ...ir.types import TensorType, element_of, shape_of
 from .graph import EVERYTHING, Graph, Stride
 from .machine import Machine
 
@@ -84,7 +84,17 @@ class Plan:
                 held.add(op.operands[0])
             elif op.kind == "load" and op.attrs.get("volatile", False) and isinstance(op.results[0].type, TensorType):
                 held.add(op.results[0])
+            elif op.kind == "split":
+                self._hold_before_split(op)
         held.update(a for a in self.graph.function.args if isinstance(a.type, TensorType))
+
+    def _hold_before_split(self, op: Op) -> None:
+        """What is split is computed once, in order: reading every second element from memory costs a gather each."""
+        value = op.operands[0]
+        while value.op is not None and value.op.kind == "reshape" and isinstance(value.op.operands[0].type, TensorType):
+            value = value.op.operands[0]
+        if value.op is not None and (value.op.kind in LOADS or (OPS[value.op.kind].elementwise and element_of(value.type).is_float)):
+            self.held.add(value)
 
     def _lazy_kind(self, op: Op) -> bool:
         if OPS[op.kind].elementwise:
