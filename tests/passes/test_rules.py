@@ -31,13 +31,13 @@ class _Left:
         self.tile = TensorType((SIZE,), self.element)
         self.module = Module()
         self.values: dict[str, Value] = {}
-        variables = sorted(set(_variables(rule.pattern)))
-        root_is_choice = rule.pattern.name == "select"
+        variables = sorted(set(_variables(rule.sides[0])))
+        root_is_choice = rule.kind == "select"
         types = [TensorType((SIZE,), SCALARS["i1"]) if root_is_choice and v == "c" else self.tile for v in variables]
         self.function = Function("f", types, (), variables)
         self.values.update(zip(variables, self.function.args, strict=True))
         self.b = Builder(self.function.body)
-        result = self.build(rule.pattern)
+        result = self.build(rule.sides[0])
         self.function.result_types = (result.type,)
         self.b.return_(result)
         self.module.add(self.function)
@@ -77,7 +77,7 @@ def _variables(node: Node) -> list[str]:
 
 
 def _domain(rule: Rule) -> list[str]:
-    if rule.pattern.name in ("select",) or (rule.pattern.name == "xor" and rule.pattern.args[0].name == "cmp"):
+    if rule.kind in ("select",) or (rule.kind == "xor" and rule.sides[0].args[0].name == "cmp"):
         return ["i1", "i32", "u8", "f32", "bf16"]  # the root's first operand is a boolean, the others are free
     return [n for n in ("i1", *INTEGERS, *FLOATS) if rule.domain(SCALARS[n])]
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .types import ScalarType
 
 Number = bool | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class FloatFormat:
+class FloatFormat(NamedTuple):
     """``precision`` counts the significant bits, the hidden one included; ``bias`` is the exponent's. ``special``
     says how the top codes are used: ``ieee`` (infinities and NaN), ``nan`` (only 0x7f and 0xff are NaN), ``fnuz``
     (0x80 is NaN, no -0), ``none``."""

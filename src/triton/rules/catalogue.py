@@ -18,7 +18,7 @@ Kinds = tuple[str | None, ...]
 
 _BY_KIND: dict[str, list[Rule | FunctionRule]] = {}
 for _rule in RULES:
-    _BY_KIND.setdefault(_rule.pattern.name, []).append(_rule)
+    _BY_KIND.setdefault(_rule.kind, []).append(_rule)
 for _function in FUNCTIONS:
     for _kind in _function.kinds:
         _BY_KIND.setdefault(_kind, []).append(_function)
@@ -52,7 +52,7 @@ def _plan(kind: str, operands: Kinds) -> tuple[Apply, ...]:
         plan.append(fold_constants)
     for rule in _BY_KIND.get(kind, ()):
         if isinstance(rule, Rule):
-            if _may_match(rule.pattern, kind, operands):
+            if _may_match(rule.sides[0], kind, operands):
                 plan.append(rule.apply)
         elif not rule.needs or any(k in rule.needs for k in operands):
             plan.append(rule.apply)

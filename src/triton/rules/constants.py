@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 from ..ir.core import Op
@@ -135,11 +134,13 @@ def _fmod(a: float, b: float) -> float:
 def _fma(a: float, b: float, c: float) -> float | None:
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
         return a * b + c if not (math.isfinite(a) and math.isfinite(b)) else c
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
+    (an, ad), (bn, bd), (cn, cd) = a.as_integer_ratio(), b.as_integer_ratio(), c.as_integer_ratio()
+    numerator, denominator = an * bn * cd + cn * ad * bd, ad * bd * cd
+    if numerator == 0:
         return a * b + c if a * b == 0 else 0.0
-    result = float(exact)
-    return result if Fraction(result) == exact else None  # a second rounding might differ
+    result = numerator / denominator  # rounded once
+    n, d = result.as_integer_ratio()
+    return result if n * denominator == numerator * d else None  # a second rounding might differ
 
 
 def _whole(f: Callable[[float], int]) -> Callable[[float], float]:

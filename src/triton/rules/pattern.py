@@ -14,8 +14,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..analysis.ranges import Range
 from ..ir.core import Op, Value
@@ -78,8 +77,7 @@ def with_sign(element: ElementType) -> bool:
     return signed(element) or floating(element)
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A parsed equation side: ``op`` with kind, attributes and arguments, ``var``, ``const`` (capital) or ``num``."""
 
     form: str
@@ -92,39 +90,41 @@ class Node:
 Bindings = dict[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
 class Rule:
-    """``left`` equals ``right`` where the root's first operand has elements in ``domain`` and ``when`` holds of the
-    bindings.
+    """``left`` equals ``right`` where the root's first operand has elements in ``domain`` and ``when`` holds of the bindings.
 
-    ``licence`` says for float rules why the two sides are equal, or what the language permits.
+    ``licence`` says for float rules why the two sides are equal, or what the language permits. The text is parsed when first needed.
     """
 
-    left: str
-    right: str
-    domain: Domain
-    licence: str = ""
-    when: Callable[[Bindings], bool] | None = None
-    pattern: Node = field(init=False)
-    result: Node = field(init=False)
+    __slots__ = ("_sides", "domain", "kind", "left", "licence", "right", "when")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pattern", parse(self.left))
-        object.__setattr__(self, "result", parse(self.right))
+    def __init__(
+        self, left: str, right: str, domain: Domain, licence: str = "", when: Callable[[Bindings], bool] | None = None
+    ) -> None:
+        self.left, self.right, self.domain, self.licence, self.when = left, right, domain, licence, when
+        self.kind = left.partition("(")[0].rstrip("_")
+        self._sides: tuple[Node, Node] | None = None
+
+    @property
+    def sides(self) -> tuple[Node, Node]:
+        """The two sides, parsed."""
+        if self._sides is None:
+            self._sides = parse(self.left), parse(self.right)
+        return self._sides
 
     def apply(self, rewriter: Rewriter, op: Op) -> Result:
         """The value that takes the place of ``op``'s result, or None when the rule does not fit."""
         first = op.operands[0]
         if not self.domain(element_of(first.type)):
             return None
+        left, right = self.sides
         bound: Bindings = {}
-        if not _match_op(self.pattern, op, bound) or (self.when is not None and not self.when(bound)):
+        if not _match_op(left, op, bound) or (self.when is not None and not self.when(bound)):
             return None
-        return _build(self.result, rewriter, bound, first.type, op)
+        return _build(right, rewriter, bound, first.type, op)
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRule:
+class FunctionRule(NamedTuple):
     """A rule as a function; ``examples`` are bodies like those of the op table in which it fires.
 
     ``needs`` names kinds of ops of which at least one must define an operand: without them the function is not called.
