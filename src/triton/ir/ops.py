@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import table as t
-from .table import Attr, IRError, OpInfo, Operand
+from .table import Attr, IRError, Operand, OpInfo
 from .types import DescriptorType, PointerType, ScalarType, TensorType, element_of, i32, shape_of, with_shape
 
 if TYPE_CHECKING:
@@ -104,20 +104,23 @@ def _check_axis(op: Op) -> None:
 def _check_histogram(op: Op) -> None:
     result = op.results[0].type
     _check(len(shape_of(op.operands[0].type)) == 1, "histogram takes a tensor of rank 1")
-    _check(result == with_shape((op.attrs["bins"],), i32), f"histogram gives {op.attrs['bins']}xi32, not {result}")
+    fits = shape_of(result) == (op.attrs["bins"],) and element_of(result) == i32
+    _check(fits, f"histogram gives {op.attrs['bins']}xi32, not {result}")
     if len(op.operands) > 1:
         _check(shape_of(op.operands[1].type) == shape_of(op.operands[0].type), "mask and input differ in shape")
 
 
 _op("constant", "A known number; as a tensor, the same number everywhere. Pointers: 0 is null.",
-    attrs={"value": Attr("number")}, check=_check_constant, results=1, example="() => %r = constant {value = 1.5} : 4xf32")
+    attrs={"value": Attr("number")}, check=_check_constant, results=1,
+    example="() => %r = constant {value = 1.5} : 4xf32")
 _op("arange", "start, start + 1, ..., end - 1.", attrs={"start": Attr("int"), "end": Attr("int")}, infer=_arange_type,
     example="() => %r = arange {start = 0, end = 12} : 12xi32")
 _op("splat", "A tensor that holds one scalar everywhere.", Operand("value", t.SCALAR), check=_check_splat, results=1,
     example="(%x: f32) => %r = splat %x : 4x8xf32")
 _op("broadcast", "Axes of size 1 are repeated to the result's sizes; the rank stays.", Operand("value", t.TENSOR),
     check=_check_broadcast, results=1, example="(%x: 4x1xf32) => %r = broadcast %x : 4x8xf32")
-_op("expand_dims", "Puts in an axis of size 1.", Operand("value", t.DATA), attrs={"axis": Attr("int")}, infer=t.expand_rule,
+_op("expand_dims", "Puts in an axis of size 1.", Operand("value", t.DATA), attrs={"axis": Attr("int")},
+    infer=t.expand_rule,
     example="(%x: 4xf32) => %r = expand_dims %x {axis = 1} : 4x1xf32")
 _op("reshape", "The same elements, in row-major order, in another shape. With `reorder` any order will do.",
     Operand("value", t.DATA), attrs={"reorder": Attr("bool", False)}, check=_check_reshape, results=1,
@@ -127,7 +130,8 @@ _op("permute", "Axis i of the result is axis order[i] of the operand.", Operand(
     example="(%x: 4x6xf32) => %r = permute %x {order = [1, 0]} : 6x4xf32")
 _op("flip", "Reverses one axis.", Operand("value", t.TENSOR), attrs={"axis": Attr("int")}, infer=t.like(0),
     check=_check_axis, example="(%x: 4x6xf32) => %r = flip %x {axis = 1} : 4x6xf32")
-_op("join", "Two tensors side by side along a new last axis.", Operand("first", t.DATA), Operand("second", t.DATA), infer=t.join_rule,
+_op("join", "Two tensors side by side along a new last axis.", Operand("first", t.DATA), Operand("second", t.DATA),
+    infer=t.join_rule,
     example="(%x: 4xf32, %y: 4xf32) => %r = join %x, %y : 4x2xf32")
 _op("split", "The two halves of a last axis of size 2; undoes join.", Operand("value", t.TENSOR), infer=t.split_rule,
     example="(%x: 4x2xf32) => %a, %b = split %x : 4xf32, 4xf32")
@@ -141,7 +145,8 @@ _op("sort", "Sorts along an axis; NaN counts as larger than every number.", Oper
     attrs={"axis": Attr("int"), "descending": Attr("bool", False)}, infer=t.like(0), check=_check_axis,
     example="(%x: 4x8xf32) => %r = sort %x {axis = 1, descending = true} : 4x8xf32")
 _op("histogram", "How many of the elements (where the mask holds) equal 0, 1, ..., bins - 1; others are not counted.",
-    Operand("value", t.INT), Operand("mask", t.BOOL, "optional"), attrs={"bins": Attr("int")}, check=_check_histogram, results=1,
+    Operand("value", t.INT), Operand("mask", t.BOOL, "optional"), attrs={"bins": Attr("int")}, check=_check_histogram,
+    results=1,
     example="(%x: 64xi32) => %r = histogram %x {bins = 16} : 16xi32")
 
 # Arithmetic ---------------------------------------------------------------------------------------------------------
@@ -161,8 +166,8 @@ _NAN = {"propagate_nan": Attr("bool", False)}
 _binary("add", "Sum.", t.NUM, "f32", commutative=True)
 _binary("sub", "Difference.", t.NUM, "i32")
 _binary("mul", "Product.", t.NUM, "f32", commutative=True)
-_binary("div", "Quotient; integers truncate toward zero. `approx` permits a relative error of 2^-22 in f32.", t.NUM, "i32",
-        attrs={"approx": Attr("bool", False)})
+_binary("div", "Quotient; integers truncate toward zero. `approx` permits a relative error of 2^-22 in f32.", t.NUM,
+        "i32", attrs={"approx": Attr("bool", False)})
 _binary("rem", "Remainder with the sign of the dividend, as C's % and fmod.", t.NUM, "i32")
 _binary("mulhi", "The high half of the double-width product.", t.INT, "u32", commutative=True)
 _binary("and", "Bitwise and.", t.INT, "i32", commutative=True)
@@ -180,7 +185,8 @@ _op("neg", "Sign change; integers wrap.", Operand("value", t.NUM), infer=t.like(
     example="(%x: f32) => %r = neg %x : f32")
 _op("fma", "a * b + c with one rounding.", Operand("a", t.FLOAT), Operand("b", t.FLOAT), Operand("c", t.FLOAT),
     infer=t.all_same, elementwise=True, example="(%x: 4xf32) => %r = fma %x, %x, %x : 4xf32")
-_op("select", "`yes` where the condition holds, else `no`. The condition may be a scalar.", Operand("condition", t.BOOL),
+_op("select", "`yes` where the condition holds, else `no`. The condition may be a scalar.", Operand("condition",
+    t.BOOL),
     Operand("yes", t.DATA), Operand("no", t.DATA), infer=t.select_rule, elementwise=True,
     example="(%c: 4xi1, %x: 4xf32) => %r = select %c, %x, %x : 4xf32")
 
@@ -198,8 +204,8 @@ def _check_bitcast(op: Op) -> None:
     _check(fits, f"bitcast keeps shape and width; got {source} to {result}")
 
 
-_op("cast", "Value conversion. To float: nearest-even, or toward zero with rtz. Float to integer truncates; integers keep "
-    "the low bits; to i1 asks != 0.", Operand("value", t.NUM),
+_op("cast", "Value conversion. To float: nearest-even, or toward zero with rtz. Float to integer truncates; integers "
+    "keep the low bits; to i1 asks != 0.", Operand("value", t.NUM),
     attrs={"rounding": Attr("str", "rtne", choices=("rtne", "rtz"))}, check=_check_cast, results=1, elementwise=True,
     example='(%x: 4xf32) => %r = cast %x {rounding = "rtz"} : 4xf16')
 _op("bitcast", "The same bits as another type of the same width; pointers count as 64 bits.", Operand("value", t.DATA),
@@ -227,8 +233,8 @@ def _check_elementwise_call(op: Op) -> None:
     _check(len(shapes) <= 1, f"operands and results differ in shape: {_listing(_types(op.operands))}")
 
 
-_op("libm", "A function of the mathematical library by its C name without suffix (tanh, pow, atan2, ...); also isnan, isinf, "
-    "signbit, which give i32.", Operand("values", t.NUM, "many"), attrs={"function": Attr("str")},
+_op("libm", "A function of the mathematical library by its C name without suffix (tanh, pow, atan2, ...); also isnan, "
+    "isinf, signbit, which give i32.", Operand("values", t.NUM, "many"), attrs={"function": Attr("str")},
     check=_check_elementwise_call, results=1, elementwise=True,
     example='(%x: 4xf32, %y: 4xf32) => %r = libm %x, %y {function = "pow"} : 4xf32')
 _op("extern", "A function of a bitcode library, applied to each element.", Operand("values", t.ANY, "many"),
@@ -260,8 +266,10 @@ _op("load", "Reads where the mask holds (everywhere without one); elsewhere give
 _op("store", "Writes where the mask holds. Every load before it in the program has read the old contents.", _POINTER,
     Operand("value"), _MASK, attrs=_CACHE, infer=t.store_rule, effects=("write",),
     example="(%p: 4xptr<f32>, %x: 4xf32) => store %p, %x")
-_op("atomic_rmw", "Atomic read-modify-write where the mask holds; gives the old values (0 where it does not).", _POINTER,
-    Operand("value"), _MASK, attrs={"op": Attr("str", choices=("add", "max", "min", "and", "or", "xor", "xchg")), **_SYNC},
+_op("atomic_rmw", "Atomic read-modify-write where the mask holds; gives the old values (0 where it does not).",
+    _POINTER,
+    Operand("value"), _MASK, attrs={"op": Attr("str", choices=("add", "max", "min", "and", "or", "xor", "xchg")),
+    **_SYNC},
     infer=t.atomic_rule, effects=("read", "write"),
     example='(%p: ptr<f32>, %x: f32) => %r = atomic_rmw %p, %x {op = "add"} : f32')
 _op("atomic_cas", "Atomic compare and swap; gives the old values.", _POINTER, Operand("expected"), Operand("value"),
@@ -271,7 +279,8 @@ _op("atomic_cas", "Atomic compare and swap; gives the old values.", _POINTER, Op
 
 def _check_make_desc(op: Op) -> None:
     type = op.results[0].type
-    _check(isinstance(type, DescriptorType), f"make_desc gives a descriptor, not {type}")
+    if not isinstance(type, DescriptorType):
+        raise IRError(f"make_desc gives a descriptor, not {type}")
     rank = len(type.block.shape)
     _check(len(op.operands) == 1 + 2 * rank, f"make_desc of rank {rank} takes a base, {rank} sizes and {rank} strides")
     pointer = op.operands[0].type
@@ -295,8 +304,8 @@ _op("make_desc", "Descriptor of a global tensor: base, sizes, strides (in elemen
 _op("desc_load", "Reads one box at the given element offsets; outside the tensor gives the padding.",
     Operand("descriptor", t.DESC), Operand("offsets", t.SCALAR_INT, "many"), attrs=_CACHE, infer=_block_of,
     effects=("read",), example="(%d: desc<8x16xf32>, %i: i32) => %r = desc_load %d, %i, %i : 8x16xf32")
-_op("desc_store", "Writes one box at the given element offsets; outside the tensor nothing is written. `op` other than store "
-    "combines atomically with what is there.", Operand("descriptor", t.DESC), Operand("value", t.TENSOR),
+_op("desc_store", "Writes one box at the given element offsets; outside the tensor nothing is written. `op` other than "
+    "store combines atomically with what is there.", Operand("descriptor", t.DESC), Operand("value", t.TENSOR),
     Operand("offsets", t.SCALAR_INT, "many"),
     attrs={"op": Attr("str", "store", choices=("store", "add", "min", "max", "and", "or", "xor", "inc", "dec"))},
     infer=_desc_store_rule, effects=("read", "write"),
@@ -328,12 +337,13 @@ def _check_map(op: Op) -> None:
     (region,) = op.regions
     pack = op.attrs.get("pack", 1)
     expected = [element_of(v.type) for v in op.operands for _ in range(pack)]
-    _check(_types(region.args) == expected, f"map region takes {_listing(_types(region.args))}, not {_listing(expected)}")
+    _check(_types(region.args) == expected, f"map region takes {_listing(_types(region.args))}, not "
+        f"{_listing(expected)}")
     _check_yields(region, [element_of(r.type) for r in op.results for _ in range(pack)], "map region")
 
 
-_op("dot", "a x b + acc over the last two axes; a leading axis is a batch. Products and sums are in the accumulator's type; "
-    "`precision` permits f32 inputs to be rounded (tf32) or split.", Operand("a", t.NUM), Operand("b", t.NUM),
+_op("dot", "a x b + acc over the last two axes; a leading axis is a batch. Products and sums are in the accumulator's "
+    "type; `precision` permits f32 inputs to be rounded (tf32) or split.", Operand("a", t.NUM), Operand("b", t.NUM),
     Operand("acc", t.NUM),
     attrs={"precision": Attr("str", "ieee", choices=("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")),
            "max_imprecise": Attr("int", 0)}, infer=t.dot_rule,
@@ -342,16 +352,18 @@ _op("dot_scaled", "dot of block-scaled operands; scales (8-bit exponents) follow
     Operand("a", t.NUM), Operand("b", t.NUM), Operand("acc", t.FLOAT), Operand("scales", t.NUM, "many"),
     attrs={"a_format": Attr("str"), "b_format": Attr("str"), "a_scaled": Attr("bool"), "b_scaled": Attr("bool"),
            "a_k_pack": Attr("bool", True), "b_k_pack": Attr("bool", True), "fast_math": Attr("bool", False)},
-    infer=t.like(2), example="(%a: 4x32xf8e4m3, %b: 32x8xf8e4m3, %c: 4x8xf32, %s: 4x1xu8) => %r = dot_scaled %a, %b, %c, %s "
-    '{a_format = "e4m3", b_format = "e4m3", a_scaled = true, b_scaled = false} : 4x8xf32')
+    infer=t.like(2), example="(%a: 4x32xf8e4m3, %b: 32x8xf8e4m3, %c: 4x8xf32, %s: 4x1xu8) => "
+    '%r = dot_scaled %a, %b, %c, %s {a_format = "e4m3", b_format = "e4m3", a_scaled = true, b_scaled = false} : 4x8xf32')
 _op("reduce", "Combines along an axis, in any order of association; the region gets two groups of elements.",
     Operand("values", t.TENSOR, "many"), attrs={"axis": Attr("int")}, regions=("combine",), infer=t.reduce_rule,
     check=_check_combine, example="(%x: 4x8xf32) => %r = reduce %x {axis = 1} : 4xf32 (%a: f32, %b: f32) {\n"
     "  %s = add %a, %b : f32\n  yield %s\n}")
-_op("scan", "Inclusive prefix combination along an axis (from the end with `reverse`); the region gets the earlier group first.",
+_op("scan", "Inclusive prefix combination along an axis (from the end with `reverse`); the region gets the earlier "
+    "group first.",
     Operand("values", t.TENSOR, "many"), attrs={"axis": Attr("int"), "reverse": Attr("bool", False)},
     regions=("combine",), infer=t.scan_rule, check=_check_combine,
-    example="(%x: 8xi32) => %r = scan %x {axis = 0} : 8xi32 (%a: i32, %b: i32) {\n  %s = add %a, %b : i32\n  yield %s\n}")
+    example="(%x: 8xi32) => %r = scan %x {axis = 0} : 8xi32 (%a: i32, %b: i32) {\n"
+    "  %s = add %a, %b : i32\n  yield %s\n}")
 _op("map", "Runs a scalar region for each element (for each `pack` elements); control flow inside is allowed.",
     Operand("values", t.TENSOR, "many"), attrs={"pack": Attr("int", 1)}, regions=("body",), check=_check_map,
     example="(%x: 8xf32) => %r = map %x : 8xf32 (%a: f32) {\n  %s = neg %a : f32\n  yield %s\n}")
@@ -386,15 +398,16 @@ def _check_if(op: Op) -> None:
         _check_yields(region, _types(op.results), "branch")
 
 
-_op("for", "Counts from `low` to `high` (not included) by `step`, downward when step is negative; the region gets the counter "
-    "and the carried values. No trip when the range is empty or step is 0.", Operand("low", t.SCALAR_INT),
+_op("for", "Counts from `low` to `high` (not included) by `step`, downward when step is negative; the region gets the "
+    "counter and the carried values. No trip when the range is empty or step is 0.", Operand("low", t.SCALAR_INT),
     Operand("high", t.SCALAR_INT), Operand("step", t.SCALAR_INT), Operand("inits", t.ANY, "many"), regions=("body",),
     attrs={"num_stages": Attr("int", None), "unroll": Attr("int", None), "flatten": Attr("bool", False),
            "warp_specialize": Attr("bool", False), "disallow_acc_multi_buffer": Attr("bool", False),
            "disable_licm": Attr("bool", False)},
     check=_check_for, example="(%n: i32, %x: 4xf32) => %r = for %n, %n, %n, %x {num_stages = 2} : 4xf32 "
     "(%i: i32, %a: 4xf32) {\n  yield %a\n}")
-_op("while", "Runs `before`, which ends with condition; while that holds, `after` runs on its values and yields the next ones.",
+_op("while", "Runs `before`, which ends with condition; while that holds, `after` runs on its values and yields the "
+    "next ones.",
     Operand("inits", t.ANY, "many"), regions=("before", "after"), attrs={"disable_licm": Attr("bool", False)},
     check=_check_while, example="(%n: i32) => %r = while %n : i32 (%a: i32) {\n"
     '  %c = cmp %a, %n {pred = "lt"} : i1\n  condition %c, %a\n} (%b: i32) {\n  yield %b\n}')
@@ -403,8 +416,8 @@ _op("if", "One of two branches; both yield the results.", Operand("condition", t
 _op("call", "Calls a function of the module.", Operand("args", t.ANY, "many"), attrs={"callee": Attr("str")},
     effects=("read", "write", "stop"), example="(%x: f32) => %r = call %x {callee = \"example\"} : f32")
 _op("yield", "Ends a region with its results.", Operand("values", t.ANY, "many"), infer=t.none, terminator=True)
-_op("condition", "Ends the before region of a while.", Operand("condition", t.SCALAR_BOOL), Operand("values", t.ANY, "many"),
-    infer=t.none, terminator=True)
+_op("condition", "Ends the before region of a while.", Operand("condition", t.SCALAR_BOOL),
+    Operand("values", t.ANY, "many"), infer=t.none, terminator=True)
 _op("return", "Ends a function.", Operand("values", t.ANY, "many"), infer=t.none, terminator=True)
 
 # Program, hints, diagnosis ------------------------------------------------------------------------------------------
@@ -420,13 +433,15 @@ _op("program_id", "This program's index in the grid.", attrs={"axis": Attr("int"
     example="() => %r = program_id {axis = 0} : i32")
 _op("num_programs", "The grid's size.", attrs={"axis": Attr("int")}, infer=_index,
     example="() => %r = num_programs {axis = 0} : i32")
-_op("hint", "The value itself, with promises for each axis: values are multiples of `divisible`, run in steps of 1 over groups of "
-    "`contiguous`, are equal over groups of `constant`.", Operand("value", t.DATA),
+_op("hint", "The value itself, with promises for each axis: values are multiples of `divisible`, run in steps of 1 "
+    "over groups of `contiguous`, are equal over groups of `constant`.", Operand("value", t.DATA),
     attrs={"divisible": Attr("ints", ()), "contiguous": Attr("ints", ()), "constant": Attr("ints", ())},
     infer=t.like(0), example="(%x: 16xi32) => %r = hint %x {divisible = [16]} : 16xi32")
-_op("assume", "A promise that the condition holds.", Operand("condition", t.SCALAR_BOOL), infer=t.none, effects=("write",),
+_op("assume", "A promise that the condition holds.", Operand("condition", t.SCALAR_BOOL), infer=t.none,
+    effects=("write",),
     example="(%c: i1) => assume %c")
-_op("assert", "Stops the launch with the message if the condition fails anywhere the mask holds.", Operand("condition", t.BOOL),
+_op("assert", "Stops the launch with the message if the condition fails anywhere the mask holds.", Operand("condition",
+    t.BOOL),
     Operand("mask", t.BOOL, "optional"), attrs={"message": Attr("str")}, infer=t.none, effects=("write", "stop"),
     example='(%c: 4xi1) => assert %c {message = "x is positive"}')
 _op("print", "Prints the prefix and every element of each value.", Operand("values", t.ANY, "many"),

@@ -13,7 +13,7 @@ from ...ir.types import ElementType, PointerType, ScalarType, TensorType, elemen
 from ...lowering import convert
 from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
-from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, llvm_type
+from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from .capabilities import WARP
 from .mma import mma_dot
 
@@ -214,6 +214,8 @@ class CudaMachine:
         kind = args[0].element if args else None
         if op.kind == "libm" or (op.kind in ("sin", "cos", "rem") and kind is not None and kind.is_float):
             return self._libdevice(w, op, args)
+        if op.kind == "div" and kind == f32 and op.attrs.get("approx"):
+            return [Cell(_div(w, args[0].text, args[1].text), f32)]
         rule = _FAST_F32.get(op.kind)
         if rule is not None and kind == f32:
             return [Cell(rule(w, args[0].text), f32)]
@@ -384,18 +386,53 @@ def _unpack(w: FunctionWriter, raw: Sequence[str], word: str, element: ElementTy
     return [w.emit(f"inttoptr i64 {t} to {type}") for t in texts] if pointer else texts
 
 
-# Fast single-precision functions: PTX ISA "ex2", "lg2", "sqrt", "rsqrt"; errors at most 2 ulp, denormals kept --------------
+# Fast single-precision functions: PTX ISA "ex2", "rsqrt"; errors at most 2 ulp, denormals kept --------------------------
+
+
+def _call(w: FunctionWriter, instruction: str, x: str) -> str:
+    return w.emit(f'call float asm "{instruction} $0, $1;", "=f,f"(float {x})')
 
 
 def _exp2(w: FunctionWriter, x: str) -> str:
-    return w.emit(f'call float asm "ex2.approx.f32 $0, $1;", "=f,f"(float {x})')
+    """ex2.approx is inexact for denormal results; those are computed 2^32 higher and scaled down, which is exact."""
+    low = w.emit(f"fcmp olt float {x}, {_literal(-126.0)}")
+    raised = w.emit(f"fadd float {x}, {_literal(32.0)}")
+    power = _call(w, "ex2.approx.f32", w.emit(f"select i1 {low}, float {raised}, float {x}"))
+    scale = w.emit(f"select i1 {low}, float {_literal(2.0**-32)}, float {_literal(1.0)}")
+    return w.emit(f"fmul float {power}, {scale}")
+
+
+def _exp(w: FunctionWriter, x: str) -> str:
+    """2^(x log2 e). The product is carried in two parts, t + r, so that large x lose nothing: 2^t + 2^t r ln 2.
+
+    x is first brought to where the result is known to be 0 or infinite (and r is not negative there); a NaN stays.
+    """
+    x = w.intrinsic("maximum", "float", 0, x, _literal(-150.0))
+    x = w.intrinsic("minimum", "float", 0, x, _literal(_EXP_TOP))
+    t = w.emit(f"fmul float {x}, {_literal(_LOG2E)}")
+    rest = w.intrinsic("fma", "float", 0, x, _literal(_LOG2E), w.emit(f"fneg float {t}"))
+    rest = w.intrinsic("fma", "float", 0, x, _literal(_LOG2E_LOW), rest)
+    power = _call(w, "ex2.approx.f32", t)
+    return w.intrinsic("fma", "float", 0, power, w.emit(f"fmul float {rest}, {_literal(0.6931471805599453)}"), power)
+
+
+def _div(w: FunctionWriter, x: str, y: str) -> str:
+    """PTX ISA "div": at most 2 ulp over the whole range."""
+    return w.emit(f'call float asm "div.full.f32 $0, $1, $2;", "=f,f,f"(float {x}, float {y})')
 
 
 def _rsqrt(w: FunctionWriter, x: str) -> str:
-    return w.emit(f'call float asm "rsqrt.approx.f32 $0, $1;", "=f,f"(float {x})')
+    return _call(w, "rsqrt.approx.f32", x)
 
 
-_FAST_F32 = {"exp2": _exp2, "rsqrt": _rsqrt}
+def _literal(value: float) -> str:
+    return float_text(value, "float")
+
+
+_LOG2E = 1.44269502162933349609375  # log2(e) rounded to float; the next line is what that leaves
+_LOG2E_LOW = 1.92596299112661744e-8
+_EXP_TOP = 89.0  # e^89 is infinite in float, and the rest r of 89 log2(e) is positive
+_FAST_F32 = {"exp": _exp, "exp2": _exp2, "rsqrt": _rsqrt}
 
 
 # Inline assembly ---------------------------------------------------------------------------------------------------------
