@@ -11,13 +11,11 @@ import functools
 import importlib
 import os
 import re
-import subprocess
-import sysconfig
+import sys
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
 
 GetType = TypeVar("GetType")
@@ -30,6 +28,7 @@ KernelAttr = list[Any]
 
 propagate_env: bool = True
 
+_NVIDIA = os.path.join(os.path.dirname(__file__), "backends", "nvidia")
 _TRUE = frozenset({"1", "true", "on", "yes", "y"})
 
 
@@ -93,10 +92,11 @@ class env_base(Generic[SetType, GetType]):
         self.name = name
 
     def __get__(self, obj: object | None, objclass: type[object] | None = None) -> GetType:
-        if obj is not None:
-            values = obj.__dict__
-            if self.name in values:
-                return self.transform(values[self.name])
+        if obj is None:
+            return cast(GetType, self)
+        values = obj.__dict__
+        if self.name in values:
+            return self.transform(values[self.name])
         return self.get()
 
     def __set__(self, obj: object, value: SetType | Env) -> None:
@@ -218,6 +218,8 @@ class NvidiaTool:
     @staticmethod
     @functools.cache
     def from_path(path: str) -> NvidiaTool | None:
+        import subprocess  # costs as much to import as this whole module; only GPU tools need it
+
         try:
             text = subprocess.check_output([path, "--version"], stderr=subprocess.STDOUT, text=True)
         except (OSError, subprocess.SubprocessError):
@@ -228,8 +230,8 @@ class NvidiaTool:
 
 class env_nvidia_tool(env_base[str, NvidiaTool]):
     def __init__(self, binary: str) -> None:
-        self.binary = binary + (sysconfig.get_config_var("EXE") or "")
-        self.default_path = str(Path(__file__).parent / "backends" / "nvidia" / "bin" / self.binary)
+        self.binary = binary + (".exe" if sys.platform == "win32" else "")
+        self.default_path = os.path.join(_NVIDIA, "bin", self.binary)
         super().__init__(f"TRITON_{binary.upper().replace('-', '_')}_PATH")
 
     def get(self) -> NvidiaTool:
@@ -537,13 +539,12 @@ class amd_knobs(base_knobs):
     swap_mir_enable_misched = env_bool("TRITON_SWAP_MIR_ENABLE_MISCHED")
 
 
-_NVIDIA_LIB = Path(__file__).parent / "backends" / "nvidia" / "lib"
-
-
 class proton_knobs(base_knobs):
     disable = env_bool("TRITON_PROTON_DISABLE")
-    cupti_lib_dir = env_str("TRITON_CUPTI_LIB_PATH", str(_NVIDIA_LIB / "cupti"))
-    cupti_lib_blackwell_dir = env_str("TRITON_CUPTI_LIB_BLACKWELL_PATH", str(_NVIDIA_LIB / "cupti-blackwell"))
+    cupti_lib_dir = env_str("TRITON_CUPTI_LIB_PATH", os.path.join(_NVIDIA, "lib", "cupti"))
+    cupti_lib_blackwell_dir = env_str(
+        "TRITON_CUPTI_LIB_BLACKWELL_PATH", os.path.join(_NVIDIA, "lib", "cupti-blackwell")
+    )
     hsa_runtime_path = env_opt_str("TRITON_HSA_RUNTIME_PATH")
     hsa_runtime_library = env_opt_str("TRITON_HSA_RUNTIME_LIBRARY")
     rocprofiler_sdk_include_path = env_opt_str("TRITON_ROCPROFILER_SDK_INCLUDE_PATH")

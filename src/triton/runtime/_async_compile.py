@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, as_completed
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 active_mode: contextvars.ContextVar[AsyncCompileMode | None] = contextvars.ContextVar(
     "triton_async_compile_mode", default=None
@@ -84,5 +86,5 @@ class AsyncCompileMode:
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         if self._token is not None:
             active_mode.reset(self._token)
-        for future in as_completed(self.raw_futures):
+        for future in self.raw_futures:
             self.future_kernels[future._key].result(self.ignore_errors)  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -106,6 +105,8 @@ class Binder:
         return values, options
 
     def _missing(self, missing: list[str], options: dict[str, Any]) -> str:
+        import difflib  # only for this message
+
         text = ", ".join(repr(name) for name in missing)
         message = f"{self.name}() is missing argument{'s' * (len(missing) > 1)} {text}"
         close = [n for n in options if difflib.get_close_matches(n, missing, 1)]
@@ -113,6 +114,8 @@ class Binder:
 
     def unknown(self, name: str, known: Iterable[str]) -> str:
         """The sentence for a keyword that is neither a parameter nor an option."""
+        import difflib  # only for this message
+
         close = difflib.get_close_matches(name, [*self.names, *known], 1)
         hint = f"did you mean {close[0]!r}?" if close else f"its parameters are {', '.join(self.names) or 'none'}"
         return f"{self.name}() got an unknown argument {name!r}; {hint}"

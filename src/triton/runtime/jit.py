@@ -621,3 +621,13 @@ def jit(
         )
 
     return decorate if fn is None else decorate(fn)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "get_cache_key":
+        return importlib.import_module("triton.runtime.cache").get_cache_key
+    if name == "BaseBackend":
+        return importlib.import_module("triton.backends.compiler").BaseBackend
+    if name == "DependenciesFinder":
+        return importlib.import_module("triton.frontend.source").DependenciesFinder
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
