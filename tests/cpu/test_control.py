@@ -267,3 +267,31 @@ func @kernel(%o: ptr<i32>) {kernel = true} {
 }
 }"""
     compare(source, [np.zeros(5 * 7 * 3, np.int32)], (5, 7, 3))
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2, 3])
+def test_loops_in_a_row(trips: int) -> None:
+    """Each loop may take over the other's places; what comes later must not land on them."""
+    body = f"""%z = constant {{value = 0}} : i32
+%o = constant {{value = 1}} : i32
+%n = constant {{value = {trips}}} : i32
+%r = for %z, %n, %o, %a : 37xi32 (%i: i32, %x: 37xi32) {{
+  %t = flip %x {{axis = 0}} : 37xi32
+  %y = add %t, %b : 37xi32
+  yield %y
+}}
+%s = for %z, %n, %o, %r : 37xi32 (%j: i32, %x2: 37xi32) {{
+  %t2 = flip %x2 {{axis = 0}} : 37xi32
+  %y2 = sub %t2, %b : 37xi32
+  yield %y2
+}}
+%q = sort %b {{axis = 0}} : 37xi32
+%p = sort %a {{axis = 0}} : 37xi32
+%m = sort %q {{axis = 0, descending = true}} : 37xi32
+%u = for %z, %n, %o, %s : 37xi32 (%k: i32, %x3: 37xi32) {{
+  %y3 = add %x3, %m : 37xi32
+  yield %y3
+}}
+%w = sort %p {{axis = 0, descending = true}} : 37xi32
+%f = add %u, %w : 37xi32"""
+    check(["37xi32", "37xi32"], body, [("%f", "37xi32"), ("%q", "37xi32")])

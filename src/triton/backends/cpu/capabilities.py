@@ -9,6 +9,7 @@ from ..._C import libtriton
 from ...ir.capabilities import Capabilities
 from ...lowering.loops import Machine
 from ...lowering.writer import Features
+from .scalef import scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ def features(cpu: Processor, fusion: bool) -> Features:
         half_convert=cpu.has("f16c"),
         half_arith=False,
         contract=fusion and fma,
+        scale=scale if cpu.vector_bits == 512 and cpu.has("avx512dq") else None,
     )
 
 

@@ -12,7 +12,7 @@ PASSES = (
 """The loops are already as they should be: what is left is to share, simplify and move out of loops."""
 
 
-def compile(text: str, cpu: Processor, emit: tuple[str, ...] = ("obj",)) -> dict[str, object]:
+def compile(text: str, cpu: Processor, emit: tuple[str, ...] = ("obj",)) -> libtriton.CompileResult:
     """Optimised machine code. ``emit``: ``obj`` (bytes), ``asm``, ``ll`` (text). Also ``timings``. Raises LLVMError."""
     return libtriton.compile_ir(
         text, triple=cpu.triple, cpu=cpu.cpu, features=cpu.features, passes=PASSES, emit=emit, opt_level=2

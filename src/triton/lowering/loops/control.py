@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...ir.core import Op, Value
 from ...ir.ops import OPS
-from ...ir.types import DescriptorType, PointerType, TensorType, element_of, i64, shape_of
+from ...ir.types import DescriptorType, ElementType, PointerType, TensorType, element_of, i64, shape_of
 from ..writer import Cell, scalar_type
 from .access import Descriptor
 from .buffers import Buffer
@@ -87,7 +87,7 @@ def _for(f: FunctionEmitter, op: Op) -> None:
         for i in scalars:
             cells = [Cell(next(it), c.element) for c in flatten(f, inits[i])]
             bind(f, args[i], cells, padding_of(f, inits[i]))
-        deltas = [Cell(next(it), t) for t in delta_types]  # type: ignore[arg-type]
+        deltas = [Cell(next(it), t) for t in delta_types]
         for i, delta in zip(growing, deltas, strict=True):
             f.e.deltas[args[i]] = delta
         for t in tiles:
@@ -116,8 +116,8 @@ def _for(f: FunctionEmitter, op: Op) -> None:
     for i in scalars:
         cells = [Cell(next(results), c.element) for c in flatten(f, inits[i])]
         bind(f, op.results[i], cells, padding_of(f, inits[i]))
-    for i, t in zip(growing, delta_types, strict=True):
-        f.e.deltas[op.results[i]] = Cell(next(results), t)  # type: ignore[arg-type]
+    for i, kind in zip(growing, delta_types, strict=True):
+        f.e.deltas[op.results[i]] = Cell(next(results), kind)
     for t in tiles:
         if t.other is not None:
             t.current = t.current.at(next(results))
@@ -168,7 +168,7 @@ def _trip_count(f: FunctionEmitter, op: Op) -> str:
     return w.emit(f"select i1 {zero}, i64 0, i64 {some}")
 
 
-def _delta_type(arg: Value) -> object:
+def _delta_type(arg: Value) -> ElementType:
     element = element_of(arg.type)
     return i64 if isinstance(element, PointerType) else element
 
@@ -192,10 +192,8 @@ def _start_tile(f: FunctionEmitter, op: Op, i: int) -> Carried:
     until = max(end, f.plan.death.get(op.results[i], 0))
     held = f.buffers.get(init)
     shape, element = shape_of(init.type), element_of(init.type)
-    mine = f.graph.users[init] == [op] and op.operands.count(init) == 1 and f.graph.home(init) is f.graph.block[op]
-    if held is not None and mine and not (f.graph.block[op] is f.function.body and init.op is None):
+    if held is not None and _may_take(f, op, init) and (init.op is None or f.extend(held, until)):
         current = held
-        f.extend(held, until)
     else:
         current, offset = f.allocate(shape, element)
         f.keep(offset, until)
@@ -205,6 +203,13 @@ def _start_tile(f: FunctionEmitter, op: Op, i: int) -> Carried:
         other, offset = f.allocate(shape, element)
         f.keep(offset, until)
     return Carried(i, init, current, other)
+
+
+def _may_take(f: FunctionEmitter, op: Op, init: Value) -> bool:
+    """Whether the loop may use the place of its initial value: nobody else reads it, and it is made anew before each run of the loop."""
+    if f.graph.users[init] != [op] or op.operands.count(init) != 1 or f.graph.home(init) is not f.graph.block[op]:
+        return False
+    return init.op is not None or init.owner is not f.function.body  # a caller's tile is not ours
 
 
 def _needs_other(f: FunctionEmitter, op: Op, i: int) -> bool:

@@ -155,7 +155,7 @@ def multiply(
 
 def pack_rows(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType) -> Operand:
     """A in row-major order; a buffer that is so already is used as it is."""
-    kept = f.packed.get((value, "rows", element))
+    kept: Operand | None = f.packed.get((value, "rows", element))
     if kept is not None and not batch:
         return kept
     held = f.buffers.get(value)
@@ -178,7 +178,7 @@ def rows_place(f: FunctionEmitter, m: int, k: int, element: ScalarType) -> tuple
 def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, block: Blocking) -> Operand:
     """B in panels; columns past the last are zero."""
     key = (value, "panels", element, block)
-    kept = f.packed.get(key)
+    kept: Operand | None = f.packed.get(key)
     if kept is not None and not batch:
         return kept
     k, n = shape_of(value.type)[-2:]

@@ -127,12 +127,14 @@ class FunctionEmitter:
         """Frees a place of the current block after op number ``until``."""
         self._live[-1].append((until, offset))
 
-    def extend(self, buffer: Buffer, until: int) -> None:
-        """A buffer of the current block that a loop takes over lives as long as the loop's result."""
+    def extend(self, buffer: Buffer, until: int) -> bool:
+        """Keeps a buffer of the current block until op number ``until``; False when it is not one of the block's places."""
         live = self._live[-1]
         for i, (death, offset) in enumerate(live):
             if self.arena.pointer(offset) == buffer.pointer:
                 live[i] = (max(death, until), offset)
+                return True
+        return False
 
     def fill(self, value: Value, buffer: Buffer) -> None:
         """Computes every element of ``value`` into ``buffer``."""

@@ -201,8 +201,8 @@ class Evaluator:
             return Dim(q, d.level), Dim(r, d.level, None, 0, _gcd(d.unit, n))
         if d.vec is None and d.step == 1:
             if n % self.lanes == 0 and aligned(d, self.lanes):  # the vector stays inside one row
-                q, r = self.divide(d.first(), n)
-                return q, r._replace(step=1)
+                row, column = self.divide(d.first(), n)
+                return row, column._replace(step=1)
             if d.const is not None and d.const % n + self.count <= n:
                 return fixed(d.const // n), fixed(d.const % n, 1)
         vector = self.vector_of(d)

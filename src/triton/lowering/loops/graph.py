@@ -207,7 +207,7 @@ class Induction(NamedTuple):
     """A loop-carried tensor that grows by the same amount everywhere: element = init + sum of sign * offset over the trips."""
 
     loop: Op
-    index: int
+    position: int
     init: Value
     offsets: tuple[tuple[Value, int], ...]
 

@@ -13,6 +13,7 @@ from ...ir.core import Function, Module, Op
 from ...ir.types import DescriptorType, TensorType, element_of, i32
 from ..writer import Cell, Features, FunctionWriter, ModuleWriter, scalar_type
 from . import atomic, control, debug, dot, reduce, scaled, scan, tables  # noqa: F401  (they register their rules)
+from .buffers import Buffer
 from .emit import Callee, FunctionEmitter
 from .errors import Unsupported
 from .machine import Machine
@@ -158,7 +159,7 @@ def _function(
         control.bind(f, function.args[i], cells)
     for i, arg in enumerate(function.args):
         if isinstance(arg.type, TensorType):
-            f.buffers[arg] = control.Buffer.dense(f"%a{i}", arg.type.shape, arg.type.element)
+            f.buffers[arg] = Buffer.dense(f"%a{i}", arg.type.shape, arg.type.element)
     grid = _Grid(w)
     f.num_programs = grid.size
     f.program_id = lambda axis: Cell(f"%pid{axis}", i32)

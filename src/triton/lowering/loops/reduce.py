@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.core import Op
+from ...ir.core import Op, Value
 from ...ir.types import TensorType, element_of, shape_of
 from ..elementwise import emit_constant
 from ..writer import Cell
 from . import access, regions
+from .buffers import Buffer
 from .emit import FunctionEmitter, rule
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
 from .nest import Shape, choose, count, survey, vectors
@@ -47,8 +48,14 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
 
 class _Job:
     def __init__(
-        self, f: FunctionEmitter, op: Op, shape: tuple[int, ...], axis: int, targets: list, by_products: list
-    ) -> None:  # type: ignore[type-arg]
+        self,
+        f: FunctionEmitter,
+        op: Op,
+        shape: tuple[int, ...],
+        axis: int,
+        targets: list[Buffer | None],
+        by_products: list[tuple[Value, Buffer]],
+    ) -> None:
         self.f = f
         self.e = f.e
         self.op = op
