@@ -73,7 +73,7 @@ def call_python(g: Generator, fn: Any, args: list[Any], kwargs: dict[str, Any]) 
     pure = getattr(fn, "__module__", None) == "math" or isinstance(
         owner, (str, bytes, int, float, builtins.tuple, list, base_type)
     )
-    if isinstance(owner, base_value) or getattr(fn, "__module__", "").startswith("triton."):
+    if isinstance(owner, base_value) or str(getattr(fn, "__module__", "")).startswith("triton."):
         return wrap(fn(*args, **kwargs))
     if pure:
         plain = [unwrap(a) for a in args]
