@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from triton._C import libtriton
+from triton.backends.cpu.capabilities import features, host
 from triton.ir.core import Block, Op
 from triton.ir.types import ElementType, PointerType, ScalarType
 from triton.lowering.elementwise import emit_elementwise
@@ -32,8 +33,7 @@ NUMPY = {
     "f64": np.float64,
 }
 PLAIN = Features()
-HOST_FEATURES = libtriton.host_target()[2].split(",")
-HOST = Features(fma="+fma" in HOST_FEATURES, half_convert="+f16c" in HOST_FEATURES)
+HOST = features(host(), fusion=False)
 PASSES = "always-inline,function(instcombine<no-verify-fixpoint>,early-cse,simplifycfg)"
 
 

@@ -32,7 +32,7 @@ UNARY: dict[str, Callable[[Num], Num]] = {
 
 
 def extremum(x: Num, y: Num, largest: bool, propagate_nan: bool) -> Num:
-    """min or max; which of +0 and -0 comes out is left open, for which some machines would need further instructions."""
+    """min or max. Which of +0 and -0 comes out is left open: some machines would need more instructions for it."""
     name = ("maximum" if largest else "minimum") if propagate_nan else ("maxnum" if largest else "minnum")
     return Num(x.w, x.w.intrinsic(name, x.base, x.lanes, x.text, y.text, flags="nsz"), x.base, x.lanes)
 

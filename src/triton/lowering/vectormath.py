@@ -101,11 +101,15 @@ def nearest(x: Num, factor: float, plus: int = 0) -> tuple[Num, Num]:
     return shifted - (f.magic + plus), shifted.to_bits() - f.magic_bits
 
 
-def _scale(p: Num, biased: Num) -> Num:
+def _scale(p: Num, n: Num, biased: Num) -> Num:
     """p * 2^n for p near 1, also where the result is a denormal or overflows; ``biased`` is n plus twice the bias.
 
-    In two steps, of which only the last can round; each takes half of n.
+    By the target's instruction, or in two steps, of which only the last can round; each takes half of n.
     """
+    if p.w.features.scale is not None:
+        scaled = p.w.features.scale(p, n)
+        if isinstance(scaled, Num):
+            return scaled
     f = _FORMATS[p.base]
     half = biased >> 1
     first, second = (half << f.mantissa).bitcast(p.base), ((biased - half) << f.mantissa).bitcast(p.base)
@@ -117,31 +121,31 @@ def _power_of_two(n: Num, base: str) -> Num:
     return ((n + f.bias) << f.mantissa).bitcast(base)
 
 
-def _reduce_exp(x: Num, plus: int = 0) -> tuple[Num, Num]:
-    """n + ``plus`` and exp(r) - 1 with x = n ln 2 + r."""
+def _reduce_exp(x: Num, plus: int = 0) -> tuple[Num, Num, Num]:
+    """n as a float, n + ``plus`` as an integer, and exp(r) - 1, with x = n ln 2 + r."""
     f = _FORMATS[x.base]
     n_float, n = nearest(x, c.LOG2_E, plus)
     r = n_float.muladd(-f.ln2[1], n_float.muladd(-f.ln2[0], x))
-    return n, (r * r).muladd(r.polynomial(f.exp), r)
+    return n_float, n, (r * r).muladd(r.polynomial(f.exp), r)
 
 
 def exp(x: Num) -> Num:
     f = _FORMATS[x.base]
-    n, tail = _reduce_exp(_clamp(x, *f.exp_range), 2 * f.bias)
-    return _scale(tail + 1.0, n)
+    n, biased, tail = _reduce_exp(_clamp(x, *f.exp_range), 2 * f.bias)
+    return _scale(tail + 1.0, n, biased)
 
 
 def exp2(x: Num) -> Num:
     f = _FORMATS[x.base]
     x = _clamp(x, -f.bias - f.mantissa - 2.0, f.bias + 2.0)
-    n_float, n = nearest(x, 1.0, 2 * f.bias)
-    r = x - n_float
-    return _scale(r.muladd(r.polynomial(f.exp2), 1.0), n)
+    n, biased = nearest(x, 1.0, 2 * f.bias)
+    r = x - n
+    return _scale(r.muladd(r.polynomial(f.exp2), 1.0), n, biased)
 
 
 def expm1(x: Num) -> Num:
     f = _FORMATS[x.base]
-    n, tail = _reduce_exp(_clamp(x, f.expm1_low, f.exp_range[1]))
+    _, n, tail = _reduce_exp(_clamp(x, f.expm1_low, f.exp_range[1]))
     half = _power_of_two(n - 1, x.base)  # 2^n itself would overflow before the result does
     result = half.muladd(tail, half - 0.5)
     return x.eq(0.0).select(x, result + result)
@@ -152,7 +156,7 @@ def tanh(x: Num) -> Num:
     f = _FORMATS[x.base]
     magnitude = x.abs()
     a = _clamp(magnitude, None, f.tanh_high)
-    n, tail = _reduce_exp(a + a)
+    _, n, tail = _reduce_exp(a + a)
     power = _power_of_two(n, x.base)
     far = 1.0 - 2.0 / (power.muladd(tail, power) + 1.0)
     z = x * x

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from ..ir.types import ElementType, PointerType
 
@@ -23,12 +24,16 @@ class Features:
     ``half_convert``  ``fpext``/``fptrunc`` between half and float need no library function.
     ``half_arith``    arithmetic on half is native.
     ``contract``      the user allows a * b + c to be rounded once.
+    ``scale``         writes p * 2^n, rounded once, of two ``Num`` of one float type (n integral), or gives None for
+    shapes that
+                      the target has no instruction for.
     """
 
     fma: bool = False
     half_convert: bool = False
     half_arith: bool = False
     contract: bool = False
+    scale: Callable[[Any, Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

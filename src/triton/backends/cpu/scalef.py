@@ -9,7 +9,7 @@ _WIDTHS = {"float": ("ps", 32), "double": ("pd", 64)}
 
 def scale(p: Num, n: Num) -> Num | None:
     """p * 2^n rounded once, for vectors of at least 128 bits; None for other shapes. ``n`` is integral, of p's type."""
-    kind, bits = _WIDTHS[p.base]
+    bits = _WIDTHS[p.base][1]
     if p.lanes * bits < 128 or p.lanes & (p.lanes - 1):
         return None
     if p.lanes * bits > 512:
