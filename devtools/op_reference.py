@@ -1,4 +1,7 @@
-"""Writes docs/op-reference.md from the op table: ``python devtools/op_reference.py`` (``--check``: only tells whether it is up to date)."""
+"""Writes docs/op-reference.md from the op table: ``python devtools/op_reference.py``.
+
+``--check`` only tells whether the page is up to date.
+"""
 
 from __future__ import annotations
 

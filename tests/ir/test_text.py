@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from triton.ir import (
     OPS,
     Builder,
@@ -42,7 +43,8 @@ def test_kernel_prints_as_it_was_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["i1", "u64", "f8e4b15", "ptr<bf16>", "ptr<i8, 3>", "4x1x7xf32", "12xptr<f16>", "desc<8x16xf32>", "4xf32 #mma"]
+    "text",
+    ["i1", "u64", "f8e4b15", "ptr<bf16>", "ptr<i8, 3>", "4x1x7xf32", "12xptr<f16>", "desc<8x16xf32>", "4xf32 #mma"],
 )
 def test_types_round_trip(text: str) -> None:
     assert str(parse_type(text)) == text
@@ -64,7 +66,7 @@ def test_floats_round_trip(value: float) -> None:
 
 
 def test_attributes_of_every_kind_round_trip() -> None:
-    attrs = {"a": 1, "b": True, "c": None, "d": "é\n\"\\\u0007\ud800", "e": (1, (2.5, "x"), ()), "f": {"g": {}, "h": -7}}
+    attrs = {"a": 1, "b": True, "c": None, "d": 'é\n"\\\u0007\ud800', "e": (1, (2.5, "x"), ()), "f": {"g": {}, "h": -7}}
     module = Module(dict(attrs))
     again = parse_module(print_module(module))
     assert again.attrs == attrs
@@ -121,7 +123,7 @@ def test_equal_sees_every_difference() -> None:
 
 
 def test_default_attributes_equal_absent_ones() -> None:
-    text = 'module {{\nfunc @f(%x: 4xf32) {{\n  %r = cast %x{} : 4xf16\n  return\n}}\n}}\n'
+    text = "module {{\nfunc @f(%x: 4xf32) {{\n  %r = cast %x{} : 4xf16\n  return\n}}\n}}\n"
     assert equal(parse_module(text.format("")), parse_module(text.format(' {rounding = "rtne"}')))
     assert not equal(parse_module(text.format("")), parse_module(text.format(' {rounding = "rtz"}')))
 

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+
 from triton.ir import (
     OPS,
     Block,
@@ -54,8 +55,14 @@ CASES = [
     ("  %r = constant {value = 128} : i8", "%r = constant {value = 128} : i8: constant 128 does not fit i8"),
     ("  %r = constant {value = -1} : u8", "%r = constant {value = -1} : u8: constant -1 does not fit u8"),
     ("  %r = constant {value = 1} : f32", "%r = constant {value = 1} : f32: a constant of f32 must be a float, got 1"),
-    ("  %r = constant {value = 1} : i1", "%r = constant {value = 1} : i1: a constant of i1 must be true or false, got 1"),
-    ("  %r = constant {value = 8} : ptr<f32>", "%r = constant {value = 8} : ptr<f32>: a pointer constant must be 0, got 8"),
+    (
+        "  %r = constant {value = 1} : i1",
+        "%r = constant {value = 1} : i1: a constant of i1 must be true or false, got 1",
+    ),
+    (
+        "  %r = constant {value = 8} : ptr<f32>",
+        "%r = constant {value = 8} : ptr<f32>: a pointer constant must be 0, got 8",
+    ),
     (
         "  %r = constant {value = 0.0} : desc<4xf32>",
         "%r = constant {value = 0.0} : desc<4xf32>: a descriptor cannot be a constant",
@@ -80,7 +87,10 @@ CASES = [
     ),
     ("  %r = load %p, %c : 4xf32", "%r = load %p, %c : 4xf32: mask i1 does not match 4xf32"),
     ("  store %p, %n", "store %p, %n: cannot store i32 through 4xptr<f32>"),
-    ("  %r = select %c, %x, %n : 4xf32", "%r = select %c, %x, %n : 4xf32: the two choices differ in type: 4xf32 and i32"),
+    (
+        "  %r = select %c, %x, %n : 4xf32",
+        "%r = select %c, %x, %n : 4xf32: the two choices differ in type: 4xf32 and i32",
+    ),
     ("  %r = program_id {axis = 3} : i32", "%r = program_id {axis = 3} : i32: axis must be 0, 1 or 2, got 3"),
     ("  reduce {axis = 0} () {\n  yield\n  }", "reduce {axis = 0}: at least one operand is needed"),
     (
@@ -92,19 +102,27 @@ CASES = [
         "%r = reduce %x {axis = 0} : f32: combine ends with (), expected (f32)",
     ),
     (_FOR.format("    yield %n"), "%r = for %n, %n, %n, %x : 4xf32: loop body ends with (i32), expected (4xf32)"),
-    (_FOR.format("    %z = neg %a : 4xf32"), "%r = for %n, %n, %n, %x : 4xf32: the block does not end with a terminator"),
+    (
+        _FOR.format("    %z = neg %a : 4xf32"),
+        "%r = for %n, %n, %n, %x : 4xf32: the block does not end with a terminator",
+    ),
     (_FOR.format("    return"), "return: return cannot end this block"),
     (_FOR.format("    yield %a\n    yield %a"), "yield %a: a terminator stands before the end of its block"),
     ("  if %c () {\n  yield\n  }", "if %c: has 1 regions, expected 2"),
     ("  if %c () {\n  yield\n  } () {\n  yield %n\n  }", "if %c: branch ends with (i32), expected ()"),
-    ("  call %n {callee = \"g\"}", 'call %n {callee = "g"}: no function @g in the module'),
-    ("  call {callee = \"f\"}", 'call {callee = "f"}: passes (), @f takes (4xf32, i32, i1, 4xptr<f32>)'),
-    ("  %r = splat %n : 65536x65536xi32", "%r = splat %n : 65536x65536xi32: 65536x65536xi32 has more than 2^31 - 1 elements"),
+    ('  call %n {callee = "g"}', 'call %n {callee = "g"}: no function @g in the module'),
+    ('  call {callee = "f"}', 'call {callee = "f"}: passes (), @f takes (4xf32, i32, i1, 4xptr<f32>)'),
+    (
+        "  %r = splat %n : 65536x65536xi32",
+        "%r = splat %n : 65536x65536xi32: 65536x65536xi32 has more than 2^31 - 1 elements",
+    ),
     ("  %r = splat %n : 4xi32 #mma", "%r = splat %n : 4xi32 #mma: 4xi32 #mma must not carry a layout"),
 ]
 
 
-@pytest.mark.parametrize("body, message", CASES, ids=[message.split(":")[0] + str(i) for i, (_, message) in enumerate(CASES)])
+@pytest.mark.parametrize(
+    "body, message", CASES, ids=[message.split(":")[0] + str(i) for i, (_, message) in enumerate(CASES)]
+)
 def test_refused(body: str, message: str) -> None:
     assert _shape(_fails(_in(body))) == _shape("@f: " + message)
 
@@ -173,9 +191,12 @@ def test_objects_that_text_cannot_make() -> None:
 # Fuzz ---------------------------------------------------------------------------------------------------------------
 
 _PIECES = [
-    "%x", "%r", "%0", "4x", "f32", "i1", "ptr<", "desc<", "<", ">", "(", ")", "{", "}", "[", "]", ",", ":", "=", "->", "#L",
-    '"', '"a"', '"\\u12"', "loc(0)", "loc 0 = ", "1", "-1", "0", "1e999", "nan", "-inf", "true", "none", "axis", "value",
-    "yield", "return", "for", "while", "if", "reduce", "func", "@f", "module", "//", "\n", "\x00", "é", "٣", "9" * 60, "\\",
+    "%x", "%r", "%0", "4x", "f32", "i1", "ptr<", "desc<", "<", ">", "(", ")", "{", "}", "[", "]", ",", ":", "=", "->",
+    "#L",
+    '"', '"a"', '"\\u12"', "loc(0)", "loc 0 = ", "1", "-1", "0", "1e999", "nan", "-inf", "true", "none", "axis",
+    "value",
+    "yield", "return", "for", "while", "if", "reduce", "func", "@f", "module", "//", "\n", "\x00", "é", "٣", "9" * 60,
+    "\\",
     "start = 0, end = 9999999999999999999999", "axis = 77", "order = [0, 0]", "bins = -3",
 ]  # fmt: skip
 
@@ -232,7 +253,11 @@ def test_any_text_gives_a_module_or_an_ir_error() -> None:
 def test_every_op_without_operands_attributes_or_regions() -> None:
     """The shortest wrong op of each kind, and one with too much of everything."""
     for kind in OPS:
-        for body in (f"  {kind}", f"  %r = {kind} : f32", f"  {kind} %x, %x, %x, %x, %x, %x, %x, %x () {{ yield }} () {{ yield }}"):
+        for body in (
+            f"  {kind}",
+            f"  %r = {kind} : f32",
+            f"  {kind} %x, %x, %x, %x, %x, %x, %x, %x () {{ yield }} () {{ yield }}",
+        ):
             module = parse_module(_in(body))
             try:
                 verify(module)

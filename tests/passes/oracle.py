@@ -18,7 +18,10 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 class Data:
-    """Random values with a liking for the awkward ones (small whole numbers only, when ``tame``); pointers lead into a buffer of random bytes."""
+    """Random values with a liking for the awkward ones; small whole numbers only, when ``tame``.
+
+    Pointers lead into a buffer of random bytes.
+    """
 
     def __init__(self, seed: int, tame: bool = False) -> None:
         self.tame = tame

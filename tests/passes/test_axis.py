@@ -1,4 +1,4 @@
-"""Axis facts and ranges: what they say of the patterns kernels use, and that what they say is true of random index arithmetic."""
+"""Axis facts and ranges: what they say of the patterns kernels use, and that it is true of random index arithmetic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from triton.ir.types import PointerType, ScalarType, TensorType, element_of, i1,
 BIG = 1 << 30
 
 
-def facts(body: str, args: str = "%p: ptr<f32> {divisible = 16}, %s: i32 {divisible = 16}, %n: i32") -> dict[str, AxisInfo]:
+def facts(
+    body: str, args: str = "%p: ptr<f32> {divisible = 16}, %s: i32 {divisible = 16}, %n: i32"
+) -> dict[str, AxisInfo]:
     module = parse_module(f"module {{\nfunc @f({args}) {{\n{body}\n return\n}}\n}}")
     verify(module)
     found = axis.analyse(module.functions["f"])
@@ -37,22 +39,29 @@ PATTERNS = [
     ("arange", TILE, "a", ((64,), (BIG,), (1,))),
     ("arange from 12", "  %a = arange {start = 12, end = 32} : 20xi32", "a", ((20,), (4,), (1,))),
     ("pid * BLOCK + arange", TILE, "offs", ((64,), (64,), (1,))),
-    ("offs < n, n unknown", TILE + '%m = splat %n : 64xi32\n%r = cmp %offs, %m {pred = "lt"} : 64xi1', "r", ((1,), (1,), (1,))),
-    ("offs < n, 16 | n", TILE + '%m = splat %s : 64xi32\n%r = cmp %offs, %m {pred = "lt"} : 64xi1', "r", ((1,), (1,), (16,))),
-    ("n > offs, 16 | n", TILE + '%m = splat %s : 64xi32\n%r = cmp %m, %offs {pred = "gt"} : 64xi1', "r", ((1,), (1,), (16,))),
-    ("offs <= n is not as good", TILE + '%m = splat %s : 64xi32\n%r = cmp %offs, %m {pred = "le"} : 64xi1', "r", ((1,), (1,), (1,))),
+    ("offs < n, n unknown", TILE + '%m = splat %n : 64xi32\n%r = cmp %offs, %m {pred = "lt"} : 64xi1', "r", ((1,), (1,),
+    (1,))),
+    ("offs < n, 16 | n", TILE + '%m = splat %s : 64xi32\n%r = cmp %offs, %m {pred = "lt"} : 64xi1', "r", ((1,), (1,),
+    (16,))),
+    ("n > offs, 16 | n", TILE + '%m = splat %s : 64xi32\n%r = cmp %m, %offs {pred = "gt"} : 64xi1', "r", ((1,), (1,),
+    (16,))),
+    ("offs <= n is not as good", TILE + '%m = splat %s : 64xi32\n%r = cmp %offs, %m {pred = "le"} : 64xi1', "r", ((1,),
+    (1,), (1,))),
     ("pointer", TILE + "%q = splat %p : 64xptr<f32>\n%r = addptr %q, %offs : 64xptr<f32>", "r", ((64,), (16,), (1,))),
-    ("pointer to f16 at an odd element", TILE + "%o = constant {value = 1} : i32\n%q = addptr %p, %o : ptr<f32>", "q", ((1,), (4,), (1,))),
+    ("pointer to f16 at an odd element", TILE + "%o = constant {value = 1} : i32\n%q = addptr %p, %o : ptr<f32>", "q",
+    ((1,), (4,), (1,))),
     ("offs % 48", TILE + "%m = constant {value = 48} : 64xi32\n%r = rem %offs, %m : 64xi32", "r", ((16,), (16,), (1,))),
     ("offs / 48", TILE + "%m = constant {value = 48} : 64xi32\n%r = div %offs, %m : 64xi32", "r", ((1,), (1,), (16,))),
     ("offs % s, 16 | s", TILE + "%m = splat %s : 64xi32\n%z = constant {value = 0} : 64xi32\n%t = max %m, %z : 64xi32\n"
      "%r = rem %offs, %t : 64xi32", "r", ((16,), (16,), (1,))),
     ("offs & 31", TILE + "%m = constant {value = 31} : 64xi32\n%r = and %offs, %m : 64xi32", "r", ((32,), (32,), (1,))),
-    ("offs & -32", TILE + "%m = constant {value = -32} : 64xi32\n%r = and %offs, %m : 64xi32", "r", ((1,), (32,), (32,))),
+    ("offs & -32", TILE + "%m = constant {value = -32} : 64xi32\n%r = and %offs, %m : 64xi32", "r", ((1,), (32,), (32,
+    ))),
     ("offs >> 3", TILE + "%m = constant {value = 3} : 64xi32\n%r = shr %offs, %m : 64xi32", "r", ((1,), (1,), (8,))),
     ("offs << 3", TILE + "%m = constant {value = 3} : 64xi32\n%r = shl %offs, %m : 64xi32", "r", ((1,), (8,), (1,))),
     ("offs / 1", TILE + "%m = constant {value = 1} : 64xi32\n%r = div %offs, %m : 64xi32", "r", ((64,), (64,), (1,))),
-    ("negative offs / 32 truncates", "  %a = arange {start = -64, end = -56} : 8xi32\n%m = constant {value = 32} : 8xi32\n"
+    ("negative offs / 32 truncates", "  %a = arange {start = -64, end = -56} : 8xi32\n%m = constant {value = 32} : "
+    "8xi32\n"
      "%r = div %a, %m : 8xi32", "r", ((1,), (1,), (1,))),
     ("sign extension", TILE + "%r = cast %offs : 64xi64", "r", ((64,), (64,), (1,))),
     ("zero extension", TILE + "%u = cast %offs : 64xu32\n%r = cast %u : 64xu64", "r", ((64,), (64,), (1,))),
@@ -62,7 +71,8 @@ PATTERNS = [
      "%r = select %c, %offs, %a : 64xi32", "r", ((64,), (64,), (1,))),
     ("select of a mask", TILE + '%m = splat %s : 64xi32\n%c = cmp %offs, %m {pred = "lt"} : 64xi1\n'
      "%r = select %c, %offs, %a : 64xi32", "r", ((16,), (16,), (1,))),
-    ("min with something larger", TILE + "%m = constant {value = 64} : 64xi32\n%r = min %a, %m : 64xi32", "r", ((64,), (BIG,), (1,))),
+    ("min with something larger", TILE + "%m = constant {value = 64} : 64xi32\n%r = min %a, %m : 64xi32", "r", ((64,),
+    (BIG,), (1,))),
     ("min", TILE + "%m = constant {value = 8} : 64xi32\n%r = min %a, %m : 64xi32", "r", ((1,), (1,), (1,))),
     ("reshape to rows", TILE + "%r = reshape %offs : 4x16xi32", "r", ((1, 16), (1, 16), (1, 1))),
     ("reshape of rows", "  %a = arange {start = 0, end = 12} : 12xi32\n%e = expand_dims %a {axis = 0} : 1x12xi32\n"
@@ -73,12 +83,15 @@ PATTERNS = [
      ((64, 1), (64, 1), (1, 1))),
     ("hints", "  %x = splat %n : 64xi32\n%a = arange {start = 0, end = 64} : 64xi32\n%t = mul %a, %x : 64xi32\n"
      "%r = hint %t {divisible = [16], contiguous = [64]} : 64xi32", "r", ((64,), (16,), (1,))),
-    ("hint after hint", "  %x = splat %n : 64xi32\n%a = arange {start = 0, end = 64} : 64xi32\n%t = mul %a, %x : 64xi32\n"
+    ("hint after hint", "  %x = splat %n : 64xi32\n%a = arange {start = 0, end = 64} : 64xi32\n%t = mul %a, %x : "
+    "64xi32\n"
      "%h = hint %t {divisible = [16]} : 64xi32\n%r = hint %h {contiguous = [64]} : 64xi32", "r", ((64,), (16,), (1,))),
-    ("load through equal pointers", TILE + "%q = splat %p : 64xptr<f32>\n%r = load %q : 64xf32", "r", ((1,), (1,), (64,))),
+    ("load through equal pointers", TILE + "%q = splat %p : 64xptr<f32>\n%r = load %q : 64xf32", "r", ((1,), (1,), (64,
+    ))),
     ("size 12, step of groups", "  %a = arange {start = 0, end = 12} : 12xi32\n%m = constant {value = 8} : 12xi32\n"
      "%r = div %a, %m : 12xi32", "r", ((1,), (1,), (8,))),
-    ("bool to int", TILE + '%m = splat %s : 64xi32\n%c = cmp %offs, %m {pred = "lt"} : 64xi1\n%r = cast %c : 64xi32', "r",
+    ("bool to int", TILE + '%m = splat %s : 64xi32\n%c = cmp %offs, %m {pred = "lt"} : 64xi1\n%r = cast %c : 64xi32',
+    "r",
      ((1,), (1,), (16,))),
 ]  # fmt: skip
 
@@ -164,7 +177,8 @@ TOP = (1 << 31) - 1
 
 
 def test_ranges_of_indices() -> None:
-    body = TILE + '%k = constant {value = 7} : 64xi32\n%r = rem %offs, %k : 64xi32\n%l = cmp %a, %k {pred = "ge"} : 64xi1\n'
+    body = TILE + "%k = constant {value = 7} : 64xi32\n%r = rem %offs, %k : 64xi32\n"
+    body += '%l = cmp %a, %k {pred = "ge"} : 64xi1\n'
     found = bounds(body)
     assert found["pid"] == (0, TOP - 1) and found["a"] == (0, 63)
     assert found["offs"] == (-TOP - 1, TOP), "the product may wrap"
@@ -279,7 +293,8 @@ class _Indices:
 
     def arithmetic(self, x: Value) -> Value:
         assert isinstance(x.type, TensorType)
-        kind = str(self.rng.choice(["add", "sub", "mul", "div", "rem", "and", "or", "shl", "shr", "min", "max", "cmp", "select", "addptr", "add"]))  # fmt: skip
+        kind = str(self.rng.choice(["add", "sub", "mul", "div", "rem", "and", "or", "shl", "shr", "min", "max", "cmp",
+        "select", "addptr", "add"]))  # fmt: skip
         same = [v for v in self.pool if v.type == x.type]
         y = same[int(self.rng.integers(len(same)))]
         if self.rng.random() < 0.6 or kind in ("shl", "shr", "mul", "rem", "div"):
@@ -293,7 +308,11 @@ class _Indices:
                 y = self.b.const(number, x.type)
         if kind == "cmp":
             mask = self.b.cmp(x, y, pred=str(self.rng.choice(["eq", "ne", "lt", "le", "gt", "ge"])))
-            return self.b.select(mask, x, y) if self.rng.random() < 0.5 else self.b.cast(mask, types=[TensorType(x.type.shape, i32)])
+            return (
+                self.b.select(mask, x, y)
+                if self.rng.random() < 0.5
+                else self.b.cast(mask, types=[TensorType(x.type.shape, i32)])
+            )
         if kind == "select":
             return self.b.select(self.b.cmp(self.function.args[0], self.function.args[1], pred="lt"), x, y)
         if kind == "addptr":
@@ -346,9 +365,10 @@ def test_facts_and_ranges_are_true(block: int) -> None:
                 machine.run_function(case.function, args)
             for value, array in machine.values.items():
                 wrong = _check(value, array, found[value])
-                assert wrong is None, f"seed {seed}, n={n}, s={s}: {value!r}: {wrong}: {found[value]}\n{print_module(case.module)}"
+                where = f"seed {seed}, n={n}, s={s}: {value!r}"
+                assert wrong is None, f"{where}: {wrong}: {found[value]}\n{print_module(case.module)}"
                 if value in limits:
                     low, high = limits[value]
-                    assert low <= int(np.min(array)) and int(np.max(array)) <= high, f"seed {seed}: {value!r} {limits[value]}"
+                    assert low <= int(np.min(array)) and int(np.max(array)) <= high, f"{where}: {limits[value]}"
                 useful += max(found[value].contiguity) > 1 or max(found[value].constancy) > 1
     assert useful > 1000

@@ -121,7 +121,9 @@ def _example(text: str) -> Module:
 
 
 @pytest.mark.parametrize(
-    "rule, text", [(r, e) for r in FUNCTIONS for e in r.examples], ids=lambda p: p if isinstance(p, str) else p.equation[:40]
+    "rule, text",
+    [(r, e) for r in FUNCTIONS for e in r.examples],
+    ids=lambda p: p if isinstance(p, str) else p.equation[:40],
 )
 def test_function_rule(rule: FunctionRule, text: str) -> None:
     module = _example(text)
@@ -150,7 +152,8 @@ def test_every_function_rule_has_examples() -> None:
 # Constant folding ---------------------------------------------------------------------------------------------------
 
 _ELEMENTWISE = [
-    kind for kind, info in OPS.items() if info.elementwise and kind not in ("select", "addptr", "libm", "extern", "inline_asm")
+    kind for kind, info in OPS.items() if info.elementwise and kind not in ("select", "addptr", "libm", "extern",
+    "inline_asm")
 ]  # fmt: skip
 _TOLERANT = {"exp", "exp2", "log", "log2", "sin", "cos", "erf", "rsqrt", "sqrt"}
 
@@ -207,7 +210,9 @@ def _compare(kind: str, types: list[TensorType], target: Any, attrs: dict[str, A
 
 
 def test_folded_op_is_one_constant() -> None:
-    module = _example("() => %a = constant {value = 0.1} : 4xf16\n%b = constant {value = 3.0} : 4xf16\n%r = mul %a, %b : 4xf16")
+    module = _example(
+        "() => %a = constant {value = 0.1} : 4xf16\n%b = constant {value = 3.0} : 4xf16\n%r = mul %a, %b : 4xf16"
+    )
     folded = dce(fold(module))
     assert [op.kind for op in folded.walk()] == ["constant", "return"]
     assert folded.functions["f"].body.ops[0].attrs["value"] == 0.2998046875

@@ -8,7 +8,8 @@ A file ``tests/passes/cases/NAME.ir`` holds cases of this form; ``run:`` names p
     // -----
     module { ... }              (or one line ``// error: message`` when the passes must refuse)
 
-``BLESS=1 pytest tests/passes/test_text.py`` writes what the passes give now into the files; read the diff before committing it.
+``BLESS=1 pytest tests/passes/test_text.py`` writes what the passes give now into the files; read the diff
+before committing it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def read(path: Path) -> list[Case]:
         source, _, expected = rest.partition("// -----\n")
         passes = run.removeprefix("// run: ")
         locations = passes.endswith(" with locations")
-        cases.append(Case(title, passes.removesuffix(" with locations"), locations, source, expected.rstrip("\n") + "\n"))
+        cases.append(
+            Case(title, passes.removesuffix(" with locations"), locations, source, expected.rstrip("\n") + "\n")
+        )
     return cases
 
 

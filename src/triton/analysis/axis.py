@@ -50,7 +50,10 @@ __all__ = ["AxisInfo", "analyse", "power_of_two"]
 
 
 def analyse(function: Function, ranges: dict[Value, _ranges.Range] | None = None) -> dict[Value, AxisInfo]:
-    """The facts for every value of ``function`` (descriptors excepted). ``ranges`` may be given when already known with ``no_wrap``."""
+    """The facts for every value of ``function``, descriptors excepted.
+
+    ``ranges`` may be given when they are known already, with ``no_wrap``.
+    """
     walker = _Walker(_ranges.analyse(function, no_wrap=True) if ranges is None else ranges)
     for arg, attrs in zip(function.args, function.arg_attrs, strict=True):
         walker.set_unknown(arg)
@@ -366,7 +369,9 @@ def _div(w: _Walker, op: Op) -> AxisInfo:
     if divider.value is not None and divider.value == power_of_two(divider.value):
         info = _with_divisor(info, max(divisor_of_all(value, op.operands[0]) // divider.value, 1))
     if _floors(w, op):
-        groups = _aligned_groups(w, op.operands[0], divider, divisor_of_all(divider, op.operands[1]), sizes_of(op.result))
+        groups = _aligned_groups(
+            w, op.operands[0], divider, divisor_of_all(divider, op.operands[1]), sizes_of(op.result)
+        )
         info = info._replace(constancy=tuple(map(max, info.constancy, groups)))
     return info
 
@@ -383,9 +388,7 @@ def _rem(w: _Walker, op: Op) -> AxisInfo:
     return _remainder(w, op, divider, divisor_of_all(divider, b), floors, shape)
 
 
-def _remainder(
-    w: _Walker, op: Op, modulus: AxisInfo, divisor: int, floors: bool, shape: tuple[int, ...]
-) -> AxisInfo:
+def _remainder(w: _Walker, op: Op, modulus: AxisInfo, divisor: int, floors: bool, shape: tuple[int, ...]) -> AxisInfo:
     value, info = w.info[op.operands[0]], _elementwise(w, op)
     groups = _aligned_groups(w, op.operands[0], modulus, divisor, shape) if floors else (1,) * len(shape)
     divisibility = tuple(
@@ -489,9 +492,7 @@ def _unwrapped(info: AxisInfo, shape: tuple[int, ...]) -> AxisInfo:
     """An unsigned group may wrap to 0 inside; sub-groups whose size divides their first value cannot."""
     if max(info.contiguity) == 1:
         return info
-    groups = tuple(
-        meet(c, min(p, c), n) for c, p, n in zip(info.contiguity, info.divisibility, shape, strict=True)
-    )
+    groups = tuple(meet(c, min(p, c), n) for c, p, n in zip(info.contiguity, info.divisibility, shape, strict=True))
     starts = tuple(divisor_at(info, d, c, n) for d, (c, n) in enumerate(zip(groups, shape, strict=True)))
     return info._replace(contiguity=groups, divisibility=starts)
 

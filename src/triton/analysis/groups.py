@@ -1,4 +1,4 @@
-"""The record of axis facts and the arithmetic of groups that ``axis.py`` is built on; what the facts mean stands there."""
+"""The record of axis facts and the arithmetic of groups on which ``axis.py`` is built; it says what the facts mean."""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ def decide(pred: str, a: Range, b: Range) -> bool | None:
 
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-_SAME = frozenset({"splat", "broadcast", "expand_dims", "reshape", "permute", "flip", "split", "sort", "gather", "hint"})
+_SAME = frozenset(
+    {"splat", "broadcast", "expand_dims", "reshape", "permute", "flip", "split", "sort", "gather", "hint"}
+)
 _UNION = frozenset({"join", "cat"})
 
 
@@ -228,7 +230,7 @@ _CONTROL: dict[str, Callable[[_Ranges, Op], None]] = {
 }
 
 
-# Rules: operand ranges -> the mathematical range of the result, before it is fitted into the type ----------------------------
+# Rules: operand ranges -> the mathematical range of the result, before it is fitted into the type --------------------
 
 _Known = dict[Value, Range]
 

@@ -11,5 +11,6 @@ from .verifier import verify
 
 __all__ = [
     "OPS", "Block", "Builder", "Function", "IRError", "Location", "Module", "Op", "Value",
-    "equal", "has_effect", "is_pure", "parse_module", "parse_type", "print_function", "print_module", "print_op", "verify",
+    "equal", "has_effect", "is_pure", "parse_module", "parse_type", "print_function", "print_module", "print_op",
+    "verify",
 ]

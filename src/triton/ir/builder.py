@@ -1,4 +1,4 @@
-"""Builds ops at the end of a block. One method per row of the op table; result types are inferred where a rule exists."""
+"""Builds ops at the end of a block: one method per row of the op table; types are inferred where a rule exists."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Builder:
             self.block = outer
 
     def const(self, value: bool | int | float, type: Type) -> Value:
-        """A constant of ``type`` (scalar or tensor), with ``value`` brought to the Python type the op table asks for."""
+        """A constant of ``type`` (scalar or tensor); ``value`` is brought to the Python type the op table asks for."""
         element = element_of(type)
         if element.is_float:
             value = float(value)

@@ -30,7 +30,7 @@ class Location:
 class Value:
     """One SSA value. ``owner`` is the op that computes it, or the block whose argument it is."""
 
-    __slots__ = ("type", "name", "owner", "index")
+    __slots__ = ("index", "name", "owner", "type")
 
     def __init__(self, type: Type, owner: Op | Block, index: int, name: str = "") -> None:
         self.type = type
@@ -50,7 +50,7 @@ class Value:
 class Op:
     """One operation. ``kind`` is its name in the op table."""
 
-    __slots__ = ("kind", "operands", "results", "attrs", "regions", "loc")
+    __slots__ = ("attrs", "kind", "loc", "operands", "regions", "results")
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Block:
 class Function:
     """A function; a kernel is a function with ``attrs["kernel"]`` set. ``arg_attrs`` has one dict per argument."""
 
-    __slots__ = ("name", "body", "result_types", "attrs", "arg_attrs", "loc")
+    __slots__ = ("arg_attrs", "attrs", "body", "loc", "name", "result_types")
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Function:
 class Module:
     """Functions by name. ``attrs`` holds options that change code, for example ``num_warps``."""
 
-    __slots__ = ("functions", "attrs")
+    __slots__ = ("attrs", "functions")
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         self.functions: dict[str, Function] = {}

@@ -1,4 +1,4 @@
-"""Structural equality of modules: same ops, types, attributes and data flow; names of values and source positions do not count."""
+"""Structural equality of modules: same ops, types, attributes and data flow; value names and locations do not count."""
 
 from __future__ import annotations
 

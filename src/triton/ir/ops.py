@@ -353,7 +353,8 @@ _op("dot_scaled", "dot of block-scaled operands; scales (8-bit exponents) follow
     attrs={"a_format": Attr("str"), "b_format": Attr("str"), "a_scaled": Attr("bool"), "b_scaled": Attr("bool"),
            "a_k_pack": Attr("bool", True), "b_k_pack": Attr("bool", True), "fast_math": Attr("bool", False)},
     infer=t.like(2), example="(%a: 4x32xf8e4m3, %b: 32x8xf8e4m3, %c: 4x8xf32, %s: 4x1xu8) => "
-    '%r = dot_scaled %a, %b, %c, %s {a_format = "e4m3", b_format = "e4m3", a_scaled = true, b_scaled = false} : 4x8xf32')
+    '%r = dot_scaled %a, %b, %c, %s {a_format = "e4m3", b_format = "e4m3", a_scaled = true, '
+    'b_scaled = false} : 4x8xf32')
 _op("reduce", "Combines along an axis, in any order of association; the region gets two groups of elements.",
     Operand("values", t.TENSOR, "many"), attrs={"axis": Attr("int")}, regions=("combine",), infer=t.reduce_rule,
     check=_check_combine, example="(%x: 4x8xf32) => %r = reduce %x {axis = 1} : 4xf32 (%a: f32, %b: f32) {\n"

@@ -13,7 +13,6 @@ from typing import Any
 from .core import Block, Function, Location, Module, Op, Value
 from .ops import OPS
 
-
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.$]")
 
 

@@ -77,7 +77,8 @@ SCALAR = Constraint("a scalar", lambda t: isinstance(t, (ScalarType, PointerType
 NUM = _element("numbers", lambda e: isinstance(e, ScalarType))
 INT = _element("integers", lambda e: isinstance(e, ScalarType) and e.is_integer)
 FLOAT = _element("floating-point numbers", lambda e: isinstance(e, ScalarType) and e.is_float)
-SIGNED = _element("signed or floating-point numbers", lambda e: isinstance(e, ScalarType) and e.kind in ("int", "float"))
+SIGNED = _element("signed or floating-point numbers", lambda e: isinstance(e, ScalarType) and e.kind in ("int",
+"float"))
 BOOL = _element("booleans (i1)", lambda e: e is i1 or e == i1)
 PTR = _element("pointers", lambda e: isinstance(e, PointerType))
 SCALAR_INT = Constraint("a scalar integer", lambda t: isinstance(t, ScalarType) and t.is_integer)

@@ -263,4 +263,8 @@ def _round_constant(op: Op) -> None:
 
 
 _STATEMENTS = {"store": 2, "atomic_rmw": 2, "assert": 1, "assume": 1}
-_CONTROL: dict[str, Callable[[_Folder, Op], None]] = {"if": _Folder.op_if, "for": _Folder.op_for, "while": _Folder.op_while}
+_CONTROL: dict[str, Callable[[_Folder, Op], None]] = {
+    "if": _Folder.op_if,
+    "for": _Folder.op_for,
+    "while": _Folder.op_while,
+}

@@ -70,7 +70,8 @@ class _Inliner:
         self.replaced: dict[Value, Value] = {}
 
     def block(self, block: Block) -> None:
-        replaced, ops = self.replaced, []
+        replaced = self.replaced
+        ops: list[Op] = []
         for op in block.ops:
             if replaced:
                 op.operands = [replaced.get(v, v) for v in op.operands]

@@ -1,4 +1,4 @@
-"""Runs a sequence of passes: verifies after each when asked, and tells an observer what each one did and how long it took."""
+"""Runs a sequence of passes, verifies after each when asked, and tells an observer what each did and how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of ``cast`` and ``bitcast``. A cast is *lossless* when every value of the source type is a value of the target type."""
+"""Rules of ``cast`` and ``bitcast``. A cast is *lossless* when every value of the source is one of the target."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def same_type(rewriter: Rewriter, op: Op) -> Result:
     "(%x: 4xi8) => %a = cast %x : 4xi32\n%r = cast %a : 4xi64",
     "(%x: 4xi8) => %a = cast %x : 4xf32\n%r = cast %a : 4xi8",
     "(%x: 4xf16) => %a = cast %x : 4xf32\n%r = cast %a : 4xbf16",
-    "(%x: 4xf16) => %a = cast %x : 4xf64\n%r = cast %a {rounding = \"rtz\"} : 4xf8e5m2",
+    '(%x: 4xf16) => %a = cast %x : 4xf64\n%r = cast %a {rounding = "rtz"} : 4xf8e5m2',
     "(%x: 4xf8e4m3) => %a = cast %x : 4xbf16\n%r = cast %a : 4xf8e4m3",
     "(%x: 4xi64) => %a = cast %x : 4xu16\n%r = cast %a : 4xi8",
     "(%x: 4xi1) => %a = cast %x : 4xi32\n%r = cast %a : 4xi1",
@@ -140,7 +140,8 @@ def bitcast_of_bitcast(rewriter: Rewriter, op: Op) -> Result:
 
 @rule(
     "cast",
-    "cast between integers of one width is bitcast's twin: cast(bitcast(x)) = cast(x) when both are integers of the width",
+    "cast between integers of one width is bitcast's twin: cast(bitcast(x)) = cast(x) when both are integers of the "
+    "width",
     "(%x: 4xi32) => %a = bitcast %x : 4xu32\n%r = cast %a : 4xi32",
     needs="bitcast",
 )

@@ -84,7 +84,7 @@ def _extremum(kind: str, a: float, b: float, propagate: bool) -> float | None:
     return min(a, b) if kind == "min" else max(a, b)
 
 
-# Integers: the mathematical result, wrapped by the caller -------------------------------------------------------------------
+# Integers: the mathematical result, wrapped by the caller ------------------------------------------------------------
 
 
 def _divide(a: int, b: int, t: ScalarType) -> int:
@@ -116,7 +116,7 @@ _INTEGER: dict[str, Callable[..., int]] = {
 }
 
 
-# Floats ---------------------------------------------------------------------------------------------------------------------
+# Floats --------------------------------------------------------------------------------------------------------------
 
 
 def _quotient(a: float, b: float) -> float:

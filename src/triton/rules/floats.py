@@ -31,7 +31,9 @@ RULES: tuple[Rule, ...] = (
     Rule("sub(x, 0.0)", "x", floating, "exact: -0 - +0 is -0"),
     Rule("add(x, -0.0)", "x", floating, "exact: -0 + -0 is -0; x + +0 would turn -0 into +0"),
     Rule("sub(-0.0, x)", "neg(x)", floating, "exact: -0 - +0 is -0, -0 - -0 is +0"),
-    Rule("div(x, A)", "mul(x, div(1.0, A))", floating, "exact: the reciprocal of a power of two", _has_exact_reciprocal),
+    Rule(
+        "div(x, A)", "mul(x, div(1.0, A))", floating, "exact: the reciprocal of a power of two", _has_exact_reciprocal
+    ),
     Rule("add(x, neg(y))", "sub(x, y)", floating, "exact"),
     Rule("add(neg(x), y)", "sub(y, x)", floating, "exact"),
     Rule("sub(x, neg(y))", "add(x, y)", floating, "exact"),

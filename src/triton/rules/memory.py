@@ -13,14 +13,20 @@ RULES, rule = collector()
 _MASK_AT = {"load": 1, "store": 2, "atomic_rmw": 2, "assert": 1, "histogram": 1}
 
 
-@rule("addptr", "addptr(p, 0) = p", "(%p: ptr<f32>) => %z = constant {value = 0} : i32\n%r = addptr %p, %z : ptr<f32>", needs="constant")
+@rule(
+    "addptr",
+    "addptr(p, 0) = p",
+    "(%p: ptr<f32>) => %z = constant {value = 0} : i32\n%r = addptr %p, %z : ptr<f32>",
+    needs="constant",
+)
 def no_offset(rewriter: Rewriter, op: Op) -> Result:
     return op.operands[0] if is_constant(op.operands[1], 0) else None
 
 
 @rule(
     "addptr",
-    "addptr(addptr(p, A), B) = addptr(p, A + B) when the sum fits the offset's type, or has 64 bits and wraps as pointers do",
+    "addptr(addptr(p, A), B) = addptr(p, A + B) when the sum fits the offset's type, or has 64 bits and wraps as "
+    "pointers do",
     "(%p: ptr<f32>) => %a = constant {value = 5} : i32\n%b = constant {value = -7} : i32\n"
     "%q = addptr %p, %a : ptr<f32>\n%r = addptr %q, %b : ptr<f32>",
     "(%p: ptr<f32>) => %a = constant {value = 5} : i64\n%b = constant {value = 11} : i64\n"
@@ -88,7 +94,8 @@ def other_is_zero(rewriter: Rewriter, op: Op) -> Result:
     "load",
     "load(splat(p)) = splat(load(p)), load(broadcast(p)) = broadcast(load(p)): each address is read once",
     "(%p: ptr<f32>) => %q = splat %p : 4xptr<f32>\n%r = load %q : 4xf32",
-    "(%p: 4x1xptr<f32>, %m: 4x1xi1) => %q = broadcast %p : 4x3xptr<f32>\n%n = broadcast %m : 4x3xi1\n%r = load %q, %n : 4x3xf32",
+    "(%p: 4x1xptr<f32>, %m: 4x1xi1) => %q = broadcast %p : 4x3xptr<f32>\n%n = broadcast %m : 4x3xi1\n%r = load %q, %n "
+    ": 4x3xf32",
     needs="splat broadcast",
 )
 def uniform_load(rewriter: Rewriter, op: Op) -> Result:
@@ -116,8 +123,10 @@ def uniform_choice(rewriter: Rewriter, op: Op) -> Result:
 @rule(
     "select",
     "select(c, true, false) = c, select(c, false, true) = not c",
-    "(%c: 4xi1) => %t = constant {value = true} : 4xi1\n%f = constant {value = false} : 4xi1\n%r = select %c, %t, %f : 4xi1",
-    "(%c: 4xi1) => %t = constant {value = true} : 4xi1\n%f = constant {value = false} : 4xi1\n%r = select %c, %f, %t : 4xi1",
+    "(%c: 4xi1) => %t = constant {value = true} : 4xi1\n%f = constant {value = false} : 4xi1\n%r = select %c, %t, %f : "
+    "4xi1",
+    "(%c: 4xi1) => %t = constant {value = true} : 4xi1\n%f = constant {value = false} : 4xi1\n%r = select %c, %f, %t : "
+    "4xi1",
     needs="constant",
 )
 def boolean_choice(rewriter: Rewriter, op: Op) -> Result:
@@ -149,7 +158,8 @@ def constant_on_the_right(rewriter: Rewriter, op: Op) -> Result:
 @rule(
     "xor",
     "not (x < y) is x >= y, of integers",
-    '(%x: 4xi32, %y: 4xi32) => %a = cmp %x, %y {pred = "lt"} : 4xi1\n%t = constant {value = true} : 4xi1\n%r = xor %a, %t : 4xi1',
+    '(%x: 4xi32, %y: 4xi32) => %a = cmp %x, %y {pred = "lt"} : 4xi1\n%t = constant {value = true} : 4xi1\n%r = xor %a, '
+    "%t : 4xi1",
     needs="cmp",
 )
 def not_of_comparison(rewriter: Rewriter, op: Op) -> Result:

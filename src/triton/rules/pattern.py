@@ -91,9 +91,10 @@ Bindings = dict[str, Value]
 
 
 class Rule:
-    """``left`` equals ``right`` where the root's first operand has elements in ``domain`` and ``when`` holds of the bindings.
+    """``left`` equals ``right`` where the root's first operand has elements in ``domain`` and ``when`` holds.
 
-    ``licence`` says for float rules why the two sides are equal, or what the language permits. The text is parsed when first needed.
+    ``licence`` says for float rules why the two sides are equal, or what the language permits. The text is parsed when
+    first needed.
     """
 
     __slots__ = ("_sides", "domain", "kind", "left", "licence", "right", "when")

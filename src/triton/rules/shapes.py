@@ -1,4 +1,4 @@
-"""Rules of the ops that move elements: uniform tensors become splats of scalars, moves compose, what moves nothing goes."""
+"""Rules of ops that move elements: uniform tensors become splats of scalars, moves compose, what moves nothing goes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def reshape_of_expand(rewriter: Rewriter, op: Op) -> Result:
     "permute(permute(x)) is one permutation; the identity is nothing",
     "(%x: 4x6xf32) => %r = permute %x {order = [0, 1]} : 4x6xf32",
     "(%x: 4x6xf32) => %a = permute %x {order = [1, 0]} : 6x4xf32\n%r = permute %a {order = [1, 0]} : 4x6xf32",
-    "(%x: 2x3x4xf32) => %a = permute %x {order = [1, 2, 0]} : 3x4x2xf32\n%r = permute %a {order = [1, 2, 0]} : 4x2x3xf32",
+    "(%x: 2x3x4xf32) => %a = permute %x {order = [1, 2, 0]} : 3x4x2xf32\n%r = permute %a {order = [1, 2, 0]} : "
+    "4x2x3xf32",
 )
 def permute_twice(rewriter: Rewriter, op: Op) -> Result:
     order = op.attrs["order"]
@@ -156,7 +157,9 @@ def join_of_split(rewriter: Rewriter, op: Op) -> Result:
     "(%x: 4x1xf32) => %r = reduce %x {axis = 1} : 4xf32 (%a: f32, %b: f32) {\n  %s = add %a, %b : f32\n  yield %s\n}",
 )
 def reduce_of_one(rewriter: Rewriter, op: Op) -> Result:
-    if shape_of(op.operands[0].type)[op.attrs["axis"]] != 1 or any(not isinstance(r.type, TensorType) for r in op.results):
+    if shape_of(op.operands[0].type)[op.attrs["axis"]] != 1 or any(
+        not isinstance(r.type, TensorType) for r in op.results
+    ):
         return None
     return [rewriter.emit("reshape", [v], r.type) for v, r in zip(op.operands, op.results, strict=True)]
 
@@ -224,4 +227,6 @@ def _narrow(rewriter: Rewriter, value: Value, shape: tuple[int, ...]) -> Value:
 def is_elementwise(op: Op) -> bool:
     """Each result element depends on the operands' elements at its place alone, and on nothing else."""
     info = OPS[op.kind]
-    return info.elementwise and (not info.effects or (bool(op.attrs.get("pure", True)) and op.attrs.get("pack", 1) == 1))
+    return info.elementwise and (
+        not info.effects or (bool(op.attrs.get("pure", True)) and op.attrs.get("pack", 1) == 1)
+    )
