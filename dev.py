@@ -450,9 +450,9 @@ def test(arguments: argparse.Namespace) -> None:
     covered = [version]
     others = other_pythons()
     # The oldest and the newest: one stable-ABI binary has to serve both.
-    for other, path in {others[0], others[-1]} if others else ():
+    for other, path in dict.fromkeys((others[0], others[-1])) if others else ():
         say(f"native and kernel tests under Python {other}")
-        second = make_venv(DEV / f"venv-{other}", ("numpy", "pytest"), base=path)
+        second = make_venv(DEV / f"venv-{other}", ("numpy", "pytest", "pytest-timeout"), base=path)
         use_sources(second)
         call(second, "-m", "pytest", "-q", "tests/native", "recipe/tests")
         covered.append(other)

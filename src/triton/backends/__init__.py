@@ -58,7 +58,8 @@ def _only_subclass(module: ModuleType, base: type[Any]) -> type[Any]:
     found = [
         value
         for value in vars(module).values()
-        if isinstance(value, type)
+        # Asked of its type: on Python 3.10 a parametrised generic says that it is an instance of `type`.
+        if issubclass(type(value), type)
         and issubclass(value, base)
         and value.__module__ == module.__name__
         and not getattr(value, "__abstractmethods__", None)
