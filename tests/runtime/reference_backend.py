@@ -53,6 +53,8 @@ class ReferenceBackend(BaseBackend):
             self.stages_run.append(metadata["name"])
             if options.fail == "code":
                 raise RuntimeError("this cannot be coded")
+            if options.fail == "bug":
+                raise KeyError("a bug")
             if options.fail == "shared":
                 metadata["shared"] = 1 << 30
             return module

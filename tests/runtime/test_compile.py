@@ -317,3 +317,16 @@ def test_metadata_is_json(cache_dir: Path) -> None:
     assert os.path.dirname(path).startswith(str(cache_dir))
     with pytest.raises(AttributeError, match="no 'colour'"):
         _ = kernel.metadata.colour
+
+
+def test_bugs_of_the_compiler_leave_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_DUMP_DIR", str(tmp_path / "dump"))
+    with pytest.raises(
+        CodeGenerationError, match=r"compiler itself failed in stage 'ttir': KeyError\('a bug'\); .*fail"
+    ):
+        compile(fail="bug")
+    (folder,) = (tmp_path / "dump").iterdir()
+    contents = {path.name: path.read_text() for path in folder.iterdir()}
+    assert "def add(" in contents["kernel.py"] and "store" in contents["before_ttir.txt"]
+    assert "KeyError" in contents["error.txt"] and "'n': 'i32'" in contents["signature.txt"]
+    check(compile())

@@ -142,6 +142,10 @@ kernel[(1,)](x, out, 8, SHIFT=0, num_warps=2)
 print(out.tolist() == (2 * x).tolist())
 kernel[(0,)](x, out, 8, SHIFT=0)
 try:
+    kernel[(1,)](x, out, 8, SHIFT=0, num_warp=2)
+except TypeError as error:
+    print(error)
+try:
     kernel[(1,)](x, out, 8, SHIFT=1)
 except triton.InterpreterError as error:
     print(error)
@@ -153,5 +157,33 @@ def test_the_interpreter_runs_launches_and_finds_wild_accesses(tmp_path: Path) -
     script.write_text(INTERPRETED)
     lines = finish(start(script, tmp_path / "cache", TRITON_INTERPRET="1")).splitlines()
     assert lines[0] == "True"
-    assert "interpreted.py:7" in lines[1] and "outside" in lines[1]
+    assert "did you mean 'num_warps'" in lines[1]
+    assert "interpreted.py:7" in lines[2] and "outside" in lines[2]
     assert not (tmp_path / "cache").exists()
+
+
+ON_THE_CPU = """
+import numpy as np
+import triton, triton.language as tl
+@triton.jit
+def kernel(out, value, WHICH: tl.constexpr):
+    tl.store(out, value + WHICH)
+for which in range(5):
+    out = np.zeros(1, "i4")
+    kernel[(1,)](out, 5, WHICH=which)
+    assert out[0] == 5 + which
+"""
+
+
+def test_processes_share_machine_code(tmp_path: Path) -> None:
+    script = tmp_path / "cpu.py"
+    script.write_text(ON_THE_CPU)
+    cache = tmp_path / "cache"
+    for process in [start(script, cache, TRITON_DEFAULT_BACKEND="cpu") for _ in range(3)]:
+        finish(process)
+    entries = [p for p in cache.iterdir() if not p.name.startswith(".")]
+    assert len(entries) >= 5
+    for victim in entries[:2]:
+        for path in victim.glob("*.obj"):
+            path.write_bytes(path.read_bytes()[:-64])
+    finish(start(script, cache, TRITON_DEFAULT_BACKEND="cpu"))

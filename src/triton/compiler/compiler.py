@@ -13,6 +13,7 @@ from .. import __version__, knobs
 from ..analysis.written import written_arguments
 from ..backends import BaseBackend, all_backends, make_backend
 from ..backends.compiler import GPUTarget, Language
+from ..diagnostics.bundle import write_bundle
 from ..diagnostics.errors import CompilationError
 from ..errors import TritonError
 from ..ir.core import Module
@@ -188,6 +189,7 @@ class _Stages:
         self.metadata = metadata
         self.timer = timer
         self.name = name
+        self.outputs: dict[str, bytes] = {}
         self.stages: dict[str, Any] = {}
         backend.add_stages(self.stages, options, src.language)
         hook = knobs.runtime.add_stages_inspection_hook
@@ -200,7 +202,7 @@ class _Stages:
         """Bytes of every stage's output, in order."""
         value = self.build()
         self.timer.finished_ir_initialization()
-        outputs: dict[str, bytes] = {}
+        outputs = self.outputs
         names = list(self.stages)
         if self.src.ext not in names:
             raise ValueError(f"{self.src.path}: no stage is called {self.src.ext!r}; stages: {', '.join(names)}")
@@ -244,6 +246,23 @@ class _Stages:
             # The code generator's own exceptions say what went wrong, but not where.
             message = f"{where}: kernel {self.src.name!r}: stage {name!r} failed: {error}"
             raise CodeGenerationError(message, name) from error
+        except Exception as error:
+            message = f"{where}: kernel {self.src.name!r}: the compiler itself failed in stage {name!r}: {error!r}"
+            raise CodeGenerationError(message + self.bundle(name, value, error), name) from error
+
+    def bundle(self, name: str, value: Any, error: BaseException) -> str:
+        """Keep what is needed to look into a failure; where it lies, as the end of a sentence."""
+        files = {
+            "kernel.py": self.src.source_text(),
+            "signature.txt": f"{self.src.signature}\n{self.src.constants}\n{self.src.attrs}\n",
+            "options.txt": f"{self.backend.target}\n{self.options}\n{triton_key()}\n{self.metadata}\n",
+            f"before_{name}.txt": as_bytes(value).decode(errors="replace"),
+            **{f"{stage}.txt": data.decode(errors="replace") for stage, data in self.outputs.items()},
+        }
+        try:
+            return f"; {write_bundle(knobs.cache.dump_dir, self.name, files, error)} holds what a report needs"
+        except OSError as problem:
+            return f"; no report could be kept: {problem}"
 
     def place(self, value: Any) -> str:
         """Where to look for the cause of a failure: the kernel's inline assembly or external call, else the kernel."""
@@ -307,6 +326,9 @@ def max_shared_mem(device: int) -> int:
     return int(driver.active.get_device_properties(device)["max_shared_mem"])
 
 
+HOST = GPUTarget("cpu", "", 32)
+
+
 class _Interpretation:
     """Modules made for the interpreter, by source and options."""
 
@@ -319,7 +341,7 @@ class _Interpretation:
         from .. import interpreter  # NumPy is needed only by those who interpret
         from ..runtime.arguments import byte_range, is_readonly
 
-        backend = make_backend(GPUTarget("cpu", "", 32))
+        backend = make_backend(HOST)
         parsed = backend.parse_options(options)
         key = f"{src.hash()}-{sorted(vars(parsed).items())!r}"
         module = self.modules.get(key)

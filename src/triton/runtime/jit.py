@@ -121,6 +121,7 @@ class Compiler(Protocol):
 
     CompiledKernel: Any
     ASTSource: Any
+    HOST: Any
 
     def compile(self, src: Any, target: Any = None, options: Any = None) -> Any: ...
     def make_backend(self, target: Any) -> Any: ...
@@ -224,6 +225,13 @@ def forget_hashes(fn: JITCallable, seen: set[int]) -> None:
         callee = value if isinstance(value, JITCallable) else getattr(value, "fn", None)
         if isinstance(callee, JITCallable):
             forget_hashes(callee, seen)
+
+
+def check_options(binder: Binder, options: dict[str, Any], known: frozenset[str]) -> None:
+    """Refuse keywords of a launch that are neither parameters nor options of any target."""
+    for name in options:
+        if name not in known and name not in OPTIONS_OF_SOME_TARGETS:
+            raise TypeError(binder.unknown(name, known))
 
 
 def driver_for(values: list[Any], active: Any) -> Any:
@@ -486,6 +494,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
             hook(*args, **kwargs)
         binder = Binder(self.__name__, self.params)
         values, options = binder.bind(args, kwargs)
+        check_options(binder, options, frozenset(vars(compiler.make_backend(compiler.HOST).parse_options({}))))
         signature, constexprs, attrs = signature_of(self.params, values, binder.specialize(values))
         source = compiler.ASTSource(self, signature, constexprs, attrs)
         sizes = resolve_grid(grid, binder.names, values, (2**31 - 1,) * 3)
@@ -521,9 +530,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
     def _do_compile(
         self, cache: _DeviceCache, key: Any, values: list[Any], options: dict[str, Any], device: int, warmup: bool
     ) -> Any:
-        for name in options:
-            if name not in cache.option_names and name not in OPTIONS_OF_SOME_TARGETS:
-                raise TypeError(cache.binder.unknown(name, cache.option_names))
+        check_options(cache.binder, options, cache.option_names)
         parsed = cache.backend.parse_options({n: v for n, v in options.items() if n in cache.option_names})
         signature, constexprs, attrs = signature_of(self.params, values, key[0])
         shown = tuple((kind, v if kind == "constexpr" else k) for (kind, k), v in zip(key[0], values, strict=True))
