@@ -55,7 +55,7 @@ class Backend:
 
 
 def _only_subclass(module: ModuleType, base: type[Any]) -> type[Any]:
-    found = [
+    found: list[type[Any]] = [
         value
         for value in vars(module).values()
         # Asked of its type: on Python 3.10 a parametrised generic says that it is an instance of `type`.
