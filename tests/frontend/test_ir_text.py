@@ -306,3 +306,24 @@ def test_host_descriptor_becomes_base_sizes_and_strides():
     module = build_module(triton.jit(kernel), {"d": "tensordesc<fp16[4, 16]>", "p": "*fp32"}, {}, {}, OPTIONS, CPU)
     assert [str(a.type) for a in module.kernel.args] == ["ptr<f16>", "i64", "i64", "i64", "i64", "ptr<f32>"]
     assert next(iter(module.walk())).kind == "make_desc"
+
+
+def test_division_of_float32_may_be_approximate_and_the_others_are_exact():
+    def kernel(a, b, c, n, p):
+        tl.store(p, a / b)
+        tl.store(p, n / 3)
+        tl.store(p, tl.fdiv(a, a))
+        tl.store(p, c / c)
+        tl.store(p, tl.div_rn(a, a))
+        tl.store(p, tl.fdiv(a, a, ieee_rounding=True))
+
+    divisions = [op for op in build(kernel, "fp32", "fp16", "fp64", "i32", "*fp64").walk() if op.kind == "div"]
+    assert [op.attrs.get("approx", False) for op in divisions] == [True, True, True, False, False, False]
+
+
+def test_a_promise_made_as_a_statement_holds_for_the_variable():
+    def kernel(p, n):
+        tl.multiple_of(n, 16)
+        tl.store(p, n)
+
+    assert body(kernel, "*i32", "i32") == ["%0 = hint %n {divisible = [16]} : i32", "store %p, %0"]

@@ -186,3 +186,33 @@ def test_constexpr_functions_are_plain_functions_outside_of_kernels():
 def test_only_functions_can_be_jitted():
     with pytest.raises(TypeError, match=r"^jit: expected a function, got int$"):
         JITCallable(3)
+
+
+# fmt: off
+class Holder:
+    @triton.jit
+    def indented(
+        x, text="""
+not indented
+"""
+    ):
+        # a comment
+        y = [
+    1, 2,
+        ]
+
+# a comment that is not part of it
+
+        return x
+
+    other = 1
+# fmt: on
+
+
+def test_the_end_of_a_function_is_found():
+    fn = Holder.__dict__["indented"]
+    assert fn.raw_src[-1].strip() == "return x"
+    assert [type(s).__name__ for s in fn.parse().body] == ["Assign", "Return"]
+    assert fn.def_file_col_number == 5
+    assert make.__code__.co_firstlineno < fn.starting_line_number
+    assert make(tl.constexpr(1)).src == "def closure(x):\n    return x + offset\n"

@@ -182,10 +182,10 @@ def call_jitted(g: Generator, fn: JITCallable, args: Sequence[Any], kwargs: dict
     return walk_in_place(g, fn, env)
 
 
-def walk_in_place(g: Generator, fn: JITCallable, env: dict[str, Any]) -> Any:
+def walk_in_place(g: Generator, fn: JITCallable, env: dict[str, Any], inlined: bool = True) -> Any:
     """Emits the body of ``fn`` here and gives its value."""
     outer, node, loc = g.scope, g.node, g.builder.loc
-    g.scope = Scope(fn, outer, node, loc)
+    g.scope = Scope(fn, outer, node, loc if inlined else None)
     g.scope.env = env
     result = g.run_function(fn.parse())
     # On an exception the scope stays: it tells where the error happened.
@@ -234,7 +234,7 @@ def _emit_function(g: Generator, fn: JITCallable, env: dict[str, Any], leaves: l
     formal = iter(function.args)
     inner = {k: v.rebuild(formal) if isinstance(v, base_value) else v for k, v in env.items()}
     with g.inside(function.body):
-        result = walk_in_place(g, fn, inner)
+        result = walk_in_place(g, fn, inner, inlined=False)
         results: list[Value] = []
         if isinstance(result, base_value):
             result.flatten(results)

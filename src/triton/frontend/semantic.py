@@ -376,13 +376,15 @@ class TritonSemantic:
         return tensor(self.op("addptr", [pointer.handle, offset.handle], pointer.type.ir), pointer.type)
 
     def truediv(self, a: Any, b: Any, what: str = "/") -> tensor:
-        """Division to a float type: integers count as float32."""
+        """Division to a float type: integers count as float32, whose quotients may be off by two last places."""
         a, b = unwrap(a), unwrap(b)
         types = [v.type.scalar if isinstance(v, tensor) else self.scalar_type(v, what) for v in (a, b)]
         if all(not t.is_ptr() and t.is_int() for t in types):
             a = self.cast(self.to_tensor(a, what), dt.float32)
             b = self.cast(self.to_tensor(b, what), dt.float32)
-        return self.binary("div", a, b, what, division=True)
+        x, y = self.pair(a, b, what, division=True)
+        # As users of GPUs expect of the operator: two last places in float32; tl.div_rn rounds correctly.
+        return self.binary("div", x, y, what, attrs={"approx": True} if x.type.scalar.is_fp32() else None)
 
     def floordiv(self, a: Any, b: Any, what: str = "//") -> tensor:
         """Integer division that truncates toward zero, as in C."""

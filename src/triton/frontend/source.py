@@ -7,7 +7,6 @@ import ast
 import builtins
 import inspect
 import linecache
-import textwrap
 import threading
 from collections.abc import Callable
 from functools import cached_property
@@ -49,8 +48,10 @@ class KernelParam:
 
     @cached_property
     def annotation_type(self) -> str:
-        """The signature name of a number type used as annotation, such as ``"fp16"``; empty for anything else."""
+        """The signature name of a type used as annotation, such as ``"fp16"`` or ``"*fp32"``; empty for anything else."""
         text = self.annotation.removeprefix("const ").rsplit(".", 1)[-1]
+        if text.startswith("*"):
+            return text if text.lstrip("*").removeprefix("k") in _SIGNATURE_TYPES else ""
         given = self._param.annotation
         mangle = getattr(given, "mangle", None)
         if getattr(given, "primitive_bitwidth", 0) and callable(mangle) and not given.is_ptr():
@@ -145,7 +146,7 @@ class JITCallable:
                     f"{self.__qualname__}: the source of a jitted function must be in a file; "
                     f"{self.file!r} could not be read"
                 )
-            self._raw = inspect.getblock(self._lines[self.starting_line_number - 1 :])
+            self._raw = _block(self._lines[self.starting_line_number - 1 :])
             self._lines = None
         return self._raw
 
@@ -170,7 +171,7 @@ class JITCallable:
     @property
     def src(self) -> str:
         if self._src is None:
-            self._src = textwrap.dedent("".join(self.raw_src[self._def_offset :]))
+            self._src = _dedented(self.raw_src[self._def_offset :])
         return self._src
 
     @src.setter
@@ -256,6 +257,39 @@ class JITCallable:
 
     def __repr__(self) -> str:
         return f"<jitted {self.__module__}:{self.__qualname__}>"
+
+
+def _block(lines: list[str]) -> list[str]:
+    """The lines of the function that begins at the first one.
+
+    It is taken to end before the next line that is not indented further than it. A line within brackets or a string
+    may be, too; then what was taken does not parse, and the tokenizer finds the end, which takes longer.
+    """
+    start = next((i for i, line in enumerate(lines) if line.lstrip().startswith(("def ", "def\t"))), None)
+    if start is None:
+        return inspect.getblock(lines)
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    end = start + 1
+    for number in range(start + 1, len(lines)):
+        text = lines[number].lstrip()
+        if not text or text[0] in "#)":
+            continue
+        if len(lines[number]) - len(text) <= indent:
+            break
+        end = number + 1
+    while end < len(lines) and lines[end].lstrip()[:1] == ")":
+        end += 1
+    try:
+        ast.parse(_dedented(lines[start:end]))
+    except SyntaxError:
+        return inspect.getblock(lines)
+    return lines[:end]
+
+
+def _dedented(lines: list[str]) -> str:
+    """The text without the indentation of its first line; lines that have less, in strings, stay as they are."""
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    return "".join(lines) if not indent else "".join([s[indent:] if s[:indent].isspace() else s for s in lines])
 
 
 _hash_lock = threading.RLock()

@@ -159,8 +159,20 @@ def visit_augassign(g: Generator, node: ast.AugAssign, rest: Continuation) -> No
 
 @statement(ast.Expr)
 def visit_expr(g: Generator, node: ast.Expr, rest: Continuation) -> None:
-    if type(node.value) is not ast.Constant:  # a docstring
-        g.visit(node.value)
+    if type(node.value) is ast.Constant:  # a docstring
+        return
+    value = g.visit(node.value)
+    if type(value) is tensor and type(node.value) is ast.Call and node.value.args:
+        _keep_promise(g, node.value.args[0], value)
+
+
+def _keep_promise(g: Generator, argument: Any, value: tensor) -> None:
+    """``tl.multiple_of(x, 16)`` as a statement: from here on the variable ``x`` is the value with the promise."""
+    op = value.handle.owner
+    if type(argument) is ast.Name and isinstance(op, Op) and op.kind == "hint":
+        old = g.scope.env.get(argument.id)
+        if type(old) is tensor and old.handle is op.operands[0]:
+            g.scope.env[argument.id] = value
 
 
 @statement(ast.Pass)

@@ -69,13 +69,13 @@ def abs(x: Any, _semantic: Any = None) -> tensor:
 
 @builtin
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False, _semantic: Any = None) -> tensor:
-    """x / y of floats. ``ieee_rounding``: correctly rounded; ``approx``: permits a relative error of 2^-22 in
-    float32."""
+    """x / y of floats. In float32 a relative error of 2^-22 is permitted unless ``ieee_rounding``; ``approx`` says the
+    same."""
     s = _semantic
     a, b = s.pair(x, y, "fdiv")
     if not a.dtype.is_floating():
         raise TypeError(f"fdiv: expected floating-point numbers, got {s.words(x)} and {s.words(y)}")
-    fast = bool(unwrap(approx)) and not unwrap(ieee_rounding)
+    fast = a.dtype.is_fp32() and not unwrap(ieee_rounding)
     return s.binary("div", a, b, "fdiv", attrs={"approx": True} if fast else None)
 
 

@@ -191,7 +191,7 @@ def _norm(s: S, *xs: tensor) -> tensor:
 
 
 def _reciprocal(s: S, x: tensor) -> tensor:
-    return s.truediv(1.0, x)
+    return s.binary("div", 1.0, x, "reciprocal")
 
 
 def _unary(s: S, kind: str, x: tensor) -> tensor:
