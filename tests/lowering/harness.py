@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from triton._C import libtriton
-from triton.backends.cpu.capabilities import features, host
+from triton.backends.cpu.capabilities import host
+from triton.backends.cpu.lowering import features
 from triton.ir.core import Block, Op
 from triton.ir.types import ElementType, PointerType, ScalarType
 from triton.lowering.elementwise import emit_elementwise

@@ -9,6 +9,7 @@ from lowering.harness import HOST, NUMPY, PLAIN, Compiled, run
 from triton.ir import types as T
 from triton.lowering.convert import FORMATS, encode_number
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and NaN are what is tested
 L = np.longdouble
 FEATURES = [
     pytest.param({"features": HOST, "lanes": 16}, id="host"),
