@@ -202,7 +202,10 @@ def check(kernel: Kernel, passes=(), executors: dict[str, Callable[[Module], Exe
         if print_module(module) == before:
             continue
         run = memories(kernel)
-        interpret(module, run.arguments(), kernel.grid, run.ranges())
+        try:
+            interpret(module, run.arguments(), kernel.grid, run.ranges())
+        except interpreter.InterpreterError as error:
+            raise Mismatch(name, f"the interpreter stops: {error}") from error
         reference.compare(run, name)
         if not equal(copy(module), module):
             raise Mismatch(name, "parsing what was printed gives another module")

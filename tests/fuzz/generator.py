@@ -727,7 +727,7 @@ class Generator:
             self.act()
         known = [v for v in self.scopes[0] if v.op is not None]
         self.random.shuffle(known)
-        for value in known[:4]:
+        for value in known[:8]:
             offsets, need = self.offsets(shape_of(value.type), distinct=True)
             buffer = self.buffer(element_of(value.type), need, "output")
             self.b.store(self.pointers(buffer, offsets), value)
