@@ -315,6 +315,7 @@ bool Arguments::classify_array(PyObject* value, const Reader& reader, const Para
   leaf.is_const = parameter.flags & kConstPointer;
   leaf.readonly = array.readonly;
   leaf.device = array.device;
+  leaf.index = array.index;
   leaf.aligned = !(parameter.flags & (kNoSpecialize | kNoAlign)) && array.address % kDivisibility == 0;
   leaf.bits = array.address;
   leaf.low = array.low;
@@ -331,6 +332,7 @@ bool Arguments::add_raw_pointer(PyObject* value, const Parameter& parameter, con
   if (!fit_integer(value, kU64, &leaf.bits)) return place.fail("not an address");
   leaf.aligned = !(parameter.flags & (kNoSpecialize | kNoAlign)) && leaf.bits % kDivisibility == 0;
   leaf.high = ~uint64_t{0};  // extent unknown: may overlap anything
+  leaf.address = true;
   leaves_.push_back(leaf);
   return true;
 }
@@ -434,6 +436,7 @@ bool Arguments::append_key(std::string* key, PyObject* interned) const {
       case LeafKind::pointer:
         append_raw(key, leaf.type);
         append_raw(key, leaf.device);
+        append_raw(key, leaf.index);
         key->push_back(static_cast<char>(leaf.aligned | leaf.readonly << 1 | leaf.is_const << 2));
         break;
       case LeafKind::integer:
@@ -464,6 +467,21 @@ const Leaf* Arguments::foreign() const {
   for (const Leaf& leaf : leaves_)
     if (leaf.kind == LeafKind::pointer && leaf.device != 0) return &leaf;
   return nullptr;
+}
+
+int Arguments::gpu() const {
+  static const uint16_t cuda = device_number("cuda");
+  int where = kNowhere;
+  for (const Leaf& leaf : leaves_) {
+    if (leaf.kind != LeafKind::pointer || leaf.address) continue;
+    if (leaf.device == cuda) {
+      if (leaf.index >= 0) return leaf.index;
+      where = kSomeGpu;
+    } else if (where == kNowhere) {
+      where = kHost;
+    }
+  }
+  return where;
 }
 
 PyObject* Arguments::class_of(size_t* index) const {

@@ -43,6 +43,8 @@ struct Leaf {
   bool is_const = false;
   uint16_t type = kNoType;
   uint16_t device = 0;         // pointer: number of the device kind; 0 is "cpu"
+  int16_t index = -1;          // pointer: which device of that kind; -1: not told
+  bool address = false;        // pointer: given as a number, which does not tell where it is
   uint64_t bits = 0;           // the argument's slot
   uint64_t low = 0, high = 0;  // pointer: bytes in use are [low, high)
   PyObject* value = nullptr;   // constant, object: borrowed; tuple_begin: the tuple
@@ -66,6 +68,9 @@ class Arguments {
   PyObject* classes() const;
 
   bool has_object() const { return has_object_; }
+  // Where the arrays are: the number of the first one's GPU, or a value of Where.
+  enum Where : int { kNowhere = -1, kHost = -2, kSomeGpu = -3 };
+  int gpu() const;
   // A pointer that is not into host memory, or null.
   const Leaf* foreign() const;
 

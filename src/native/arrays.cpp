@@ -33,6 +33,7 @@ struct Names {
   PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
   PyObject* device = PyUnicode_InternFromString("device");
   PyObject* type = PyUnicode_InternFromString("type");
+  PyObject* index = PyUnicode_InternFromString("index");
   PyObject* readonly = PyUnicode_InternFromString("readonly");
   PyObject* byte_range = PyUnicode_InternFromString("byte_range");
   PyObject* shape = PyUnicode_InternFromString("shape");
@@ -42,12 +43,6 @@ struct Names {
 const Names& names() {
   static const Names instance;
   return instance;
-}
-
-uint16_t device_number(const std::string& name) {
-  auto found = std::find(devices.begin(), devices.end(), name);
-  if (found == devices.end()) found = devices.insert(found, name);
-  return static_cast<uint16_t>(found - devices.begin());
 }
 
 // ---- element types ----
@@ -230,7 +225,13 @@ bool read_exchange(PyObject* object, const Reader& reader, Array* out) {
   }
   out->type = number;
   out->address = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
-  if (tensor.device.type != 1) out->device = device_number(dlpack_device(tensor.device.type));
+  if (tensor.device.type == 2) {
+    static const uint16_t cuda = device_number("cuda");
+    out->device = cuda;
+  } else if (tensor.device.type != 1) {
+    out->device = device_number(dlpack_device(tensor.device.type));
+  }
+  if (out->device != 0) out->index = static_cast<int16_t>(tensor.device.id);
   int64_t bytes = std::max(1, tensor.dtype.bits / 8);
   set_range(out, tensor.ndim, tensor.shape, tensor.strides, bytes, bytes);
   return true;
@@ -255,6 +256,15 @@ bool read_integers(PyObject* sequence, std::vector<int64_t>* out) {
   return true;
 }
 
+// The number of a device object such as torch.device, where it has one.
+bool read_index(PyObject* device, Array* out) {
+  if (!PyObject_HasAttr(device, names().index)) return true;
+  Ref index(PyObject_GetAttr(device, names().index));
+  if (!index) return false;
+  if (PyLong_Check(index.get())) out->index = static_cast<int16_t>(PyLong_AsLong(index.get()));
+  return !PyErr_Occurred();
+}
+
 bool read_device(PyObject* object, const Reader& reader, Array* out) {
   if (reader.has_is_cpu) {
     Ref is_cpu(PyObject_GetAttr(object, names().is_cpu));
@@ -266,11 +276,18 @@ bool read_device(PyObject* object, const Reader& reader, Array* out) {
   if (!device) return false;
   if (!PyUnicode_Check(device.get())) {
     if (!PyObject_HasAttr(device.get(), names().type)) return true;  // no name of a kind: host memory
+    if (!read_index(device.get(), out)) return false;
     device.reset(PyObject_GetAttr(device.get(), names().type));
     if (!device || !PyUnicode_Check(device.get())) return device != nullptr;
   }
   std::string name;
   if (!to_string(device.get(), &name)) return false;
+  size_t colon = name.find(':');  // such as "cuda:1"
+  if (colon != std::string::npos && colon + 1 < name.size() &&
+      name.find_first_not_of("0123456789", colon + 1) == std::string::npos && name.size() - colon <= 4) {
+    out->index = static_cast<int16_t>(std::stoi(name.substr(colon + 1)));
+    name.resize(colon);
+  }
   out->device = device_number(name);
   return true;
 }
@@ -447,6 +464,12 @@ bool read_array(PyObject* object, const Reader& reader, Array* array, std::vecto
 }
 
 const std::string& device_name(uint16_t number) { return devices[number]; }
+
+uint16_t device_number(const std::string& name) {
+  auto found = std::find(devices.begin(), devices.end(), name);
+  if (found == devices.end()) found = devices.insert(found, name);
+  return static_cast<uint16_t>(found - devices.begin());
+}
 
 PyObject* set_dtype_resolver(PyObject* callable) {
   for (auto& entry : element_types) Py_DECREF(entry.first);

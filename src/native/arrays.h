@@ -38,6 +38,7 @@ struct Array {
   uint64_t low = 0, high = 0;  // bytes in use
   uint16_t type = 0;           // element
   uint16_t device = 0;         // 0: host memory
+  int16_t index = -1;          // which device of that kind; -1: not told
   bool readonly = false;
 };
 
@@ -49,5 +50,6 @@ const Reader* reader_of(PyObject* object);
 bool read_array(PyObject* object, const Reader& reader, Array* array, std::vector<Ref>* kept);
 
 const std::string& device_name(uint16_t number);
+uint16_t device_number(const std::string& name);
 
 }  // namespace triton

@@ -134,15 +134,37 @@ bool primary_context(int device, Context* out, std::string* error) {
   return true;
 }
 
-// Makes a context current on this thread: `device`'s, or any when it is -1 and one is current already.
+// Makes a context current on this thread: one of `device`, or any when it is -1 and one is current already.
 bool enter(int device, std::string* error) {
   Context current = nullptr;
   if (!check(api.cuCtxGetCurrent(&current), "cuCtxGetCurrent", error)) return false;
-  if (current && device < 0) return true;
+  int here = -1;
+  if (current && device >= 0 && !check(api.cuCtxGetDevice(&here), "cuCtxGetDevice", error)) return false;
+  if (current && (device < 0 || here == device)) return true;
   Context wanted = nullptr;
   if (!primary_context(device < 0 ? 0 : device, &wanted, error)) return false;
-  return wanted == current || check(api.cuCtxSetCurrent(wanted), "cuCtxSetCurrent", error);
+  return check(api.cuCtxSetCurrent(wanted), "cuCtxSetCurrent", error);
 }
+
+// Makes a context current while it lives, then puts back the one before. A thread without one keeps device 0's, as the
+// CUDA runtime would have chosen.
+class InContext {
+ public:
+  bool enter(Context wanted, int device, std::string* error) {
+    if (!check(api.cuCtxGetCurrent(&before_), "cuCtxGetCurrent", error)) return false;
+    if (before_ == wanted) return true;
+    if (!check(api.cuCtxSetCurrent(wanted), "cuCtxSetCurrent", error)) return false;
+    restore_ = before_ || device != 0;
+    return true;
+  }
+  ~InContext() {
+    if (restore_) api.cuCtxSetCurrent(before_);
+  }
+
+ private:
+  Context before_ = nullptr;
+  bool restore_ = false;
+};
 
 }  // namespace
 
@@ -190,6 +212,7 @@ bool set_current_device(int device, std::string* error) { return ready(error) &&
 bool load(const std::string& image, const std::string& name, unsigned shared, int device, Kernel* out, std::string* error) {
   if (!ready(error) || !enter(device, error)) return false;
   // Log buffers: CU_JIT_INFO_LOG_BUFFER 3, its size 4, CU_JIT_ERROR_LOG_BUFFER 5, its size 6. PTX must end with a zero byte.
+  if (!check(api.cuCtxGetCurrent(&out->context), "cuCtxGetCurrent", error)) return false;
   std::string log(8192, '\0');
   int options[] = {5, 6};
   void* values[] = {log.data(), reinterpret_cast<void*>(static_cast<uintptr_t>(log.size()))};
@@ -217,17 +240,32 @@ bool load(const std::string& image, const std::string& name, unsigned shared, in
 
 void unload(const Kernel& kernel) {
   std::string ignored;
-  if (kernel.module && enter(kernel.device, &ignored)) api.cuModuleUnload(kernel.module);
+  InContext scope;
+  if (kernel.module && scope.enter(kernel.context, kernel.device, &ignored)) api.cuModuleUnload(kernel.module);
+}
+
+bool allow_large_clusters(const Kernel& kernel, std::string* error) {
+  InContext scope;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED 14
+  return ready(error) && scope.enter(kernel.context, kernel.device, error) &&
+         check(api.cuFuncSetAttribute(kernel.function, 14, 1), "the GPU does not allow clusters of more than 8 blocks", error);
 }
 
 bool launch(const Launch& launch, std::string* error) {
-  if (!ready(error) || !enter(launch.device, error)) return false;
-  std::vector<void*> params(launch.count);
+  if (!ready(error)) return false;
+  InContext scope;
+  if (!(launch.context ? scope.enter(launch.context, launch.device, error) : enter(-1, error))) return false;
+  void* few[64];
+  std::vector<void*> many;
+  void** params = few;
+  if (launch.count > 64) {
+    many.resize(launch.count);
+    params = many.data();
+  }
   for (size_t i = 0; i < launch.count; ++i) params[i] = const_cast<char*>(static_cast<const char*>(launch.args)) + 8 * i;
   bool clustered = launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1;
   if (!clustered && !launch.cooperative && !launch.overlap) {
     Result result = api.cuLaunchKernel(launch.function, launch.grid[0], launch.grid[1], launch.grid[2], launch.threads, 1, 1, launch.shared,
-                                       launch.stream, params.data(), nullptr);
+                                       launch.stream, params, nullptr);
     return check(result, "the kernel cannot be launched", error);
   }
   if (!api.cuLaunchKernelEx) {
@@ -249,7 +287,7 @@ bool launch(const Launch& launch, std::string* error) {
     attributes[config.count].id = 6;
     attributes[config.count++].value.flag = 1;
   }
-  return check(api.cuLaunchKernelEx(&config, launch.function, params.data(), nullptr), "the kernel cannot be launched", error);
+  return check(api.cuLaunchKernelEx(&config, launch.function, params, nullptr), "the kernel cannot be launched", error);
 }
 
 bool synchronize(std::string* error) { return ready(error) && enter(-1, error) && check(api.cuCtxSynchronize(), "the GPU", error); }
@@ -260,6 +298,12 @@ bool pointer_device(uint64_t pointer, int* device, std::string* error) {
   *device = -1;
   if (api.cuPointerGetAttribute(&kind, 2, pointer) || kind == 1) return true;
   return check(api.cuPointerGetAttribute(device, 9, pointer), "cuPointerGetAttribute", error);
+}
+
+bool host_pointer_mapped(uint64_t pointer) {
+  std::string ignored;
+  uint64_t there = 0;  // CU_POINTER_ATTRIBUTE_DEVICE_POINTER 3; with unified addressing it is the address itself
+  return ready(&ignored) && enter(-1, &ignored) && api.cuPointerGetAttribute(&there, 3, pointer) == 0 && there == pointer;
 }
 
 }  // namespace triton::cuda

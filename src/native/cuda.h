@@ -12,6 +12,7 @@ namespace triton::cuda {
 struct Kernel {
   void* module = nullptr;
   void* function = nullptr;
+  void* context = nullptr;  // in which it is loaded
   int device = 0;
   int registers = 0;
   int local_bytes = 0;
@@ -28,7 +29,8 @@ struct Launch {
   void* stream = nullptr;
   bool cooperative = false;
   bool overlap = false;  // programmatic dependent launch
-  int device = -1;
+  void* context = nullptr;  // the kernel's; null: the thread's
+  int device = 0;           // of that context
   const void* args = nullptr;  // one 8-byte slot for each parameter
   size_t count = 0;
 };
@@ -42,10 +44,15 @@ int current_device(std::string* error);
 bool set_current_device(int device, std::string* error);
 bool load(const std::string& image, const std::string& name, unsigned shared, int device, Kernel* out, std::string* error);
 void unload(const Kernel& kernel);
+// Lets the kernel run in clusters of more than 8 blocks, which not every device of an architecture can.
+bool allow_large_clusters(const Kernel& kernel, std::string* error);
+// Queues the kernel. Allocates and waits for nothing, so that streams under capture can be launched to.
 bool launch(const Launch& launch, std::string* error);
 bool synchronize(std::string* error);
 // The device that a pointer belongs to; -1 for host memory.
 bool pointer_device(uint64_t pointer, int* device, std::string* error);
+// Whether kernels may use an address in host memory: it is pinned or managed.
+bool host_pointer_mapped(uint64_t pointer);
 int driver_version();
 
 }  // namespace triton::cuda

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "cuda.h"
+#include "cuda_launch.h"
 #include "python_api.h"
 
 namespace triton {
@@ -180,11 +181,20 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
+const cuda::Kernel* cuda_kernel_of(PyObject* object) {
+  if (Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(kernel_type)) return &reinterpret_cast<KernelObject*>(object)->kernel;
+  PyErr_Format(PyExc_TypeError, "expected a CudaKernel, got %R", object);
+  return nullptr;
+}
+
+PyObject* raise_cuda_error(const std::string& message) { return raise(cuda_error, message); }
+
 bool add_cuda(PyObject* module) {
   cuda_error = PyErr_NewExceptionWithDoc("triton._C.libtriton.CudaError", "The CUDA driver's error.", PyExc_RuntimeError, nullptr);
   kernel_type = PyType_FromSpec(&kernel_spec);
   return cuda_error && kernel_type && PyModule_AddObjectRef(module, "CudaError", cuda_error) == 0 &&
-         PyModule_AddObjectRef(module, "CudaKernel", kernel_type) == 0 && PyModule_AddFunctions(module, methods) == 0;
+         PyModule_AddObjectRef(module, "CudaKernel", kernel_type) == 0 && PyModule_AddFunctions(module, methods) == 0 &&
+         add_cuda_launcher(module);
 }
 
 }  // namespace triton

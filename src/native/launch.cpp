@@ -11,6 +11,7 @@
 
 #include "arguments.h"
 #include "arrays.h"
+#include "cuda_launch.h"
 
 namespace triton {
 namespace {
@@ -88,6 +89,7 @@ PyType_Spec kernel_spec = {"triton._C.libtriton.CpuKernel", sizeof(KernelObject)
 
 struct Dispatcher {
   std::string name;
+  bool gpu = false;  // where calls without arrays go
   std::vector<Parameter> parameters;
   std::vector<Ref> option_names;  // met so far, so that known ones are recognised by identity
   Ref on_miss;
@@ -177,10 +179,11 @@ bool bind(Dispatcher& dispatcher, PyObject* args, PyObject* kwargs, BoundCall* c
   return complete || report_missing(dispatcher, *call);
 }
 
-bool make_key(Dispatcher& dispatcher, const BoundCall& call, const Arguments& arguments, bool overlap,
+bool make_key(Dispatcher& dispatcher, const BoundCall& call, const Arguments& arguments, bool overlap, int gpu,
               std::string* key) {
   key->reserve(256);
   key->push_back(overlap ? '1' : '0');
+  key->push_back(static_cast<char>(gpu));
   if (!arguments.append_key(key, dispatcher.interned.get())) return false;
   for (auto [name, value] : call.options) {
     key->push_back(';');
@@ -197,12 +200,16 @@ struct Prepared {
   BoundCall call;
   Arguments arguments;
   bool overlap = false;
+  int gpu = Arguments::kHost;  // on which the kernel runs; negative: on the CPU
   std::string key;
 
   bool prepare(Dispatcher& dispatcher, PyObject* args, PyObject* kwargs) {
     if (!bind(dispatcher, args, kwargs, &call) || !arguments.classify(call.values.data())) return false;
     overlap = arguments.overlap();
-    return make_key(dispatcher, call, arguments, overlap, &key);
+    gpu = arguments.gpu();
+    const bool ask = gpu == Arguments::kSomeGpu || (gpu == Arguments::kNowhere && dispatcher.gpu);
+    if (ask && !cuda_current_gpu(&gpu)) return false;
+    return make_key(dispatcher, call, arguments, overlap, gpu, &key);
   }
 
   PyObject* bound() const {
@@ -232,7 +239,9 @@ struct Prepared {
 
 // ---- grids ----
 
-bool read_dimension(PyObject* object, int dimension, int64_t* out) {
+constexpr int64_t kCpuGrid[3] = {2147483647, 2147483647, 2147483647};
+
+bool read_dimension(PyObject* object, int dimension, int64_t limit, int64_t* out) {
   Ref value(PyLong_CheckExact(object) ? share(object).release() : unwrap_constexpr(object));
   Ref index(value ? PyNumber_Index(value.get()) : nullptr);
   if (!index) {
@@ -243,17 +252,17 @@ bool read_dimension(PyObject* object, int dimension, int64_t* out) {
   }
   int overflow = 0;
   *out = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  if (overflow || *out < 0 || *out > 2147483647) {
-    PyErr_Format(PyExc_ValueError, "grid dimension %d is %S; it must lie between 0 and 2147483647", dimension,
-                 index.get());
+  if (overflow || *out < 0 || *out > limit) {
+    PyErr_Format(PyExc_ValueError, "grid dimension %d is %S; it must lie between 0 and %lld", dimension, index.get(),
+                 static_cast<long long>(limit));
     return false;
   }
   return true;
 }
 
-bool read_grid(PyObject* grid, int64_t* sizes) {
+bool read_grid(PyObject* grid, const int64_t* limits, int64_t* sizes) {
   sizes[0] = sizes[1] = sizes[2] = 1;
-  if (!PyTuple_Check(grid) && !PyList_Check(grid)) return read_dimension(grid, 0, sizes);
+  if (!PyTuple_Check(grid) && !PyList_Check(grid)) return read_dimension(grid, 0, limits[0], sizes);
   Py_ssize_t count = PySequence_Size(grid);
   if (count < 1 || count > 3) {
     PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 dimensions, got %zd: %R", count, grid);
@@ -261,7 +270,7 @@ bool read_grid(PyObject* grid, int64_t* sizes) {
   }
   for (Py_ssize_t i = 0; i < count; ++i) {
     Ref item(PySequence_GetItem(grid, i));
-    if (!item || !read_dimension(item.get(), static_cast<int>(i), sizes + i)) return false;
+    if (!item || !read_dimension(item.get(), static_cast<int>(i), limits[i], sizes + i)) return false;
   }
   return true;
 }
@@ -278,6 +287,10 @@ Ref call_grid(const Dispatcher& dispatcher, PyObject* grid, const BoundCall& cal
 
 // ---- running ----
 
+bool is_cpu_kernel(PyObject* object) { return Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(kernel_type); }
+
+bool is_kernel(PyObject* object) { return is_cpu_kernel(object) || is_cuda_launcher(object); }
+
 // The kernel for a prepared call, asking on_miss when there is none yet. New reference. on_miss gets the grid too, for
 // calls that it launches itself.
 Ref find_kernel(Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid) {
@@ -288,16 +301,43 @@ Ref find_kernel(Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid
   Ref arguments(last ? PySequence_Concat(described.get(), last.get()) : nullptr);
   Ref on_miss = share(dispatcher.on_miss.get());
   Ref kernel(arguments ? PyObject_CallObject(on_miss.get(), arguments.get()) : nullptr);
-  if (kernel && Py_TYPE(kernel.get()) == reinterpret_cast<PyTypeObject*>(kernel_type) &&
-      !prepared.arguments.has_object())
+  if (kernel && is_kernel(kernel.get()) && !prepared.arguments.has_object())
     dispatcher.kernels[prepared.key] = share(kernel.get());
   return kernel;
 }
 
-PyObject* launch_kernel(KernelObject* kernel, const Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid) {
-  if (const Leaf* foreign = prepared.arguments.foreign())
-    return fail_binding(dispatcher,
-                        "runs on the CPU, but an argument is in memory of '" + device_name(foreign->device) + "'");
+bool launch_on_cpu(const KernelObject* kernel, const Dispatcher& dispatcher, const Prepared& prepared,
+                   const int64_t* sizes) {
+  if (const Leaf* foreign = prepared.arguments.foreign()) {
+    std::string device = device_name(foreign->device);
+    fail_binding(dispatcher, "runs on the CPU, but an argument is in memory of '" + device + "'");
+    return false;
+  }
+  LaunchRequest request = {};
+  std::string error;
+  if (!grid_total(sizes, &request.total, &error)) return raise(PyExc_ValueError, error), false;
+  if (request.total == 0) return true;
+  std::vector<uint64_t> slots;
+  slots.reserve(32);
+  prepared.arguments.fill_slots(&slots);
+  request.function = kernel->function;
+  request.args = slots.data();
+  for (int i = 0; i < 3; ++i) request.grid[i] = static_cast<int32_t>(sizes[i]);
+  request.scratch_bytes = kernel->scratch;
+  request.threads = kernel->threads;
+  return launch_from_python(request);
+}
+
+bool launch_on_gpu(PyObject* launcher, const Prepared& prepared, const int64_t* sizes, PyObject* stream) {
+  if (sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0) return true;
+  std::vector<uint64_t> slots;
+  slots.reserve(32);
+  prepared.arguments.fill_slots(&slots);
+  return cuda_launch(launcher, sizes, stream, prepared.gpu, &slots);
+}
+
+PyObject* launch_kernel(PyObject* kernel, const Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid,
+                        PyObject* stream) {
   if (prepared.arguments.has_object())
     return fail_binding(dispatcher, "has an argument that only Python code can pass");
   Ref computed;
@@ -307,33 +347,24 @@ PyObject* launch_kernel(KernelObject* kernel, const Dispatcher& dispatcher, cons
     grid = computed.get();
   }
   int64_t sizes[3];
-  if (!read_grid(grid, sizes)) return nullptr;
-  LaunchRequest request = {};
-  std::string error;
-  if (!grid_total(sizes, &request.total, &error)) return raise(PyExc_ValueError, error);
-  if (request.total != 0) {
-    std::vector<uint64_t> slots;
-    slots.reserve(32);
-    prepared.arguments.fill_slots(&slots);
-    request.function = kernel->function;
-    request.args = slots.data();
-    for (int i = 0; i < 3; ++i) request.grid[i] = static_cast<int32_t>(sizes[i]);
-    request.scratch_bytes = kernel->scratch;
-    request.threads = kernel->threads;
-    if (!launch_from_python(request)) return nullptr;
+  if (is_cuda_launcher(kernel)) {
+    if (!read_grid(grid, kCudaGrid, sizes) || !launch_on_gpu(kernel, prepared, sizes, stream)) return nullptr;
+    return cuda_launcher_owner(kernel);
   }
-  return share(kernel->owner).release();
+  auto* code = reinterpret_cast<KernelObject*>(kernel);
+  if (!read_grid(grid, kCpuGrid, sizes) || !launch_on_cpu(code, dispatcher, prepared, sizes)) return nullptr;
+  return share(code->owner).release();
 }
 
-PyObject* run(PyObject* self, PyObject* grid, PyObject* args, PyObject* kwargs) {
+// stream: null for the current one.
+PyObject* run(PyObject* self, PyObject* grid, PyObject* args, PyObject* kwargs, PyObject* stream) {
   Dispatcher& dispatcher = state_of(self);
   Prepared prepared(dispatcher);
   if (!prepared.prepare(dispatcher, args, kwargs)) return nullptr;
   Ref kernel = find_kernel(dispatcher, prepared, grid);
   if (!kernel) return nullptr;
-  if (Py_TYPE(kernel.get()) != reinterpret_cast<PyTypeObject*>(kernel_type))
-    return kernel.release();  // on_miss dealt with it
-  return launch_kernel(reinterpret_cast<KernelObject*>(kernel.get()), dispatcher, prepared, grid);
+  if (!is_kernel(kernel.get())) return kernel.release();  // on_miss dealt with it
+  return launch_kernel(kernel.get(), dispatcher, prepared, grid, stream);
 }
 
 // ---- Dispatcher: the Python type ----
@@ -366,16 +397,18 @@ bool read_parameter(PyObject* name, PyObject* flags, PyObject* annotation, PyObj
 }
 
 PyObject* dispatcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"name", "names", "flags", "types", "defaults", "on_miss", "missing", nullptr};
+  static const char* names[] = {"name", "names", "flags", "types", "defaults", "on_miss", "missing", "gpu", nullptr};
   PyObject *name, *parameter_names, *flags, *types, *defaults, *on_miss, *missing = Py_Ellipsis;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O!O!O!O|O:Dispatcher", const_cast<char**>(names), &name,
+  int gpu = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O!O!O!O|Op:Dispatcher", const_cast<char**>(names), &name,
                                    &PyTuple_Type, &parameter_names, &PyTuple_Type, &flags, &PyTuple_Type, &types,
-                                   &PyTuple_Type, &defaults, &on_miss, &missing))
+                                   &PyTuple_Type, &defaults, &on_miss, &missing, &gpu))
     return nullptr;
   Py_ssize_t count = PyTuple_Size(parameter_names);
   if (PyTuple_Size(flags) != count || PyTuple_Size(types) != count || PyTuple_Size(defaults) != count)
     return raise(PyExc_ValueError, "names, flags, types and defaults must be of one length");
   auto state = std::make_unique<Dispatcher>();
+  state->gpu = gpu != 0;
   if (!to_string(name, &state->name)) return nullptr;
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!read_parameter(PyTuple_GetItem(parameter_names, i), PyTuple_GetItem(flags, i), PyTuple_GetItem(types, i),
@@ -414,9 +447,9 @@ void dispatcher_dealloc(PyObject* self) {
 }
 
 PyObject* dispatcher_run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 3 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
-    return raise(PyExc_TypeError, "run(grid, args: tuple, kwargs: dict)");
-  return run(self, args[0], args[1], args[2]);
+  if (count < 3 || count > 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
+    return raise(PyExc_TypeError, "run(grid, args: tuple, kwargs: dict, stream: int | None = None)");
+  return run(self, args[0], args[1], args[2], count == 4 && args[3] != Py_None ? args[3] : nullptr);
 }
 
 bool prepare_from_python(PyObject* self, PyObject* args, const char* format, Prepared* prepared) {
@@ -441,8 +474,8 @@ PyObject* dispatcher_pack(PyObject* self, PyObject* args) {
 
 PyObject* dispatcher_insert(PyObject* self, PyObject* args) {
   PyObject *key, *kernel;
-  if (!PyArg_ParseTuple(args, "SO!:insert", &key, reinterpret_cast<PyTypeObject*>(kernel_type), &kernel))
-    return nullptr;
+  if (!PyArg_ParseTuple(args, "SO:insert", &key, &kernel)) return nullptr;
+  if (!is_kernel(kernel)) return raise(PyExc_TypeError, "insert() takes a CpuKernel or a CudaLauncher");
   char* data = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(key, &data, &size) < 0) return nullptr;
@@ -484,7 +517,7 @@ PyObject* dispatcher_getitem(PyObject* self, PyObject* grid) {
 
 PyObject* bound_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   auto* bound = reinterpret_cast<BoundObject*>(self);
-  return run(bound->dispatcher, bound->grid, args, kwargs);
+  return run(bound->dispatcher, bound->grid, args, kwargs, nullptr);
 }
 
 int bound_traverse(PyObject* self, visitproc visit, void* arg) {
@@ -513,14 +546,14 @@ PyType_Spec bound_spec = {"triton._C.libtriton.BoundLaunch", sizeof(BoundObject)
 
 PyMethodDef dispatcher_methods[] = {
     {"run", as_method(dispatcher_run), METH_FASTCALL,
-     "run(grid, args: tuple, kwargs: dict) -> object\n\nBinds, finds or makes the kernel, launches it; returns its "
-     "owner."},
+     "run(grid, args: tuple, kwargs: dict, stream: int | None = None) -> object\n\nBinds, finds or makes the kernel, "
+     "launches it; returns its owner. stream is a GPU's; None: the current one."},
     {"classify", dispatcher_classify, METH_VARARGS,
      "classify(args: tuple, kwargs: dict) -> (key, bound, classes, options, overlap)\n\nAs run, without a kernel and a "
      "launch."},
     {"pack", dispatcher_pack, METH_VARARGS, "pack(args: tuple, kwargs: dict) -> bytes\n\nThe kernel's argument block."},
-    {"insert", dispatcher_insert, METH_VARARGS, "insert(key: bytes, kernel: CpuKernel) -> None"},
-    {"get", dispatcher_get, METH_O, "get(key: bytes) -> CpuKernel | None"},
+    {"insert", dispatcher_insert, METH_VARARGS, "insert(key: bytes, kernel: CpuKernel | CudaLauncher) -> None"},
+    {"get", dispatcher_get, METH_O, "get(key: bytes) -> CpuKernel | CudaLauncher | None"},
     {"clear", dispatcher_clear_kernels, METH_NOARGS, "clear() -> None\n\nForgets all kernels."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -533,8 +566,8 @@ PyType_Slot dispatcher_slots[] = {
     {Py_mp_length, reinterpret_cast<void*>(dispatcher_length)},
     {Py_tp_doc,
      const_cast<char*>(
-         "Dispatcher(name, names, flags, types, defaults, on_miss, missing=...)\n\n"
-         "A kernel's launch path. dispatcher[grid](*args, **kwargs) is dispatcher.run(grid, args, kwargs).")},
+         "Dispatcher(name, names, flags, types, defaults, on_miss, missing=..., gpu=False)\n\n"
+         "gpu: calls without arrays run on the current GPU. A kernel's launch path. dispatcher[grid](*args, **kwargs) is dispatcher.run(grid, args, kwargs).")},
     {0, nullptr}};
 
 PyType_Spec dispatcher_spec = {"triton._C.libtriton.Dispatcher", sizeof(DispatcherObject), 0,

@@ -73,6 +73,7 @@ void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 // Opens a library by name; nullptr with the reason in *error. It stays open.
 void* open_library(const char* name, std::string* error);
 void* find_symbol(void* library, const char* name);  // nullptr when there is none
+// The CUDA driver's file: TRITON_LIBCUDA_PATH, else its usual name.
 const char* cuda_driver_name();
 
 // ---- output ----

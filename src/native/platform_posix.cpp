@@ -292,7 +292,10 @@ void* open_library(const char* name, std::string* error) {
 
 void* find_symbol(void* library, const char* name) { return dlsym(library, name); }
 
-const char* cuda_driver_name() { return "libcuda.so.1"; }
+const char* cuda_driver_name() {
+  const char* given = getenv("TRITON_LIBCUDA_PATH");
+  return given && *given ? given : "libcuda.so.1";
+}
 
 void write_line(const char* text, size_t length) {
   flockfile(stdout);
