@@ -353,12 +353,12 @@ def _check(value: Value, array: Any, info: AxisInfo) -> str | None:
 @pytest.mark.parametrize("block", range(8))
 def test_facts_and_ranges_are_true(block: int) -> None:
     useful = 0
-    for seed in range(block * 60, block * 60 + 60):
+    for seed in range(block * 40, block * 40 + 40):
         case = _Indices(seed)
         verify(case.module)
         found = axis.analyse(case.function)
         limits = ranges.analyse(case.function)
-        for n, s in ((5, 16), (64, 48), (1000, 0)):
+        for n, s in ((5, 48), (1000, 0)):
             machine = Machine(case.module, Memory(None), (1, 1, 1), print)
             args = [np.asarray(n, dtype=np.int32), np.asarray(s, dtype=np.int32), np.asarray(4096, dtype=np.uint64)]
             with np.errstate(all="ignore"):
@@ -371,4 +371,4 @@ def test_facts_and_ranges_are_true(block: int) -> None:
                     low, high = limits[value]
                     assert low <= int(np.min(array)) and int(np.max(array)) <= high, f"{where}: {limits[value]}"
                 useful += max(found[value].contiguity) > 1 or max(found[value].constancy) > 1
-    assert useful > 1000
+    assert useful > 500

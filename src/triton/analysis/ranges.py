@@ -27,7 +27,8 @@ def analyse(function: Function, no_wrap: bool = False) -> dict[Value, Range]:
     walker = _Ranges(no_wrap)
     for arg in function.args:
         walker.forget(arg)
-    walker.block(function.body)
+    for op in function.body.ops:
+        walker.op(op)
     return walker.ranges
 
 
@@ -74,16 +75,13 @@ class _Ranges:
         if isinstance(element, ScalarType) and element.is_integer:
             self.ranges[value] = type_range(element)
 
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            self.op(op)
-
     def scoped(self, block: Block, condition: Op | None = None, holds: bool = True) -> None:
         """Walks a region; what ``assume`` or the condition adds is undone at its end."""
         mark = len(self.undo)
         if condition is not None:
             self.learn(condition, holds)
-        self.block(block)
+        for op in block.ops:
+            self.op(op)
         while len(self.undo) > mark:
             value, known = self.undo.pop()
             self.ranges[value] = known

@@ -93,10 +93,15 @@ class Block:
 
     def walk(self) -> Iterator[Op]:
         """Every op of this block and of the regions inside it, in program order, parents first."""
-        for op in self.ops:
-            yield op
-            for region in op.regions:
-                yield from region.walk()
+        stack = [iter(self.ops)]  # not recursive: kernels nest deeper than Python's stack is for
+        while stack:
+            for op in stack[-1]:
+                yield op
+                if op.regions:
+                    stack.extend(iter(region.ops) for region in reversed(op.regions))
+                    break
+            else:
+                stack.pop()
 
 
 class Function:
