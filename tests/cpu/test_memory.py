@@ -286,14 +286,14 @@ def test_transposition(type: str, m: int, n: int, masked: bool) -> None:
 %from = add %iwb, %jb : {m}x{n}xi32
 %to = add %jhb, %ib : {m}x{n}xi32
 %lim = constant {{value = {m * n // 2}}} : {m}x{n}xi32
-%mask = cmp %to, %lim {{pred = "{'lt' if masked else 'ne'}"}} : {m}x{n}xi1
+%mask = cmp %to, %lim {{pred = "{"lt" if masked else "ne"}"}} : {m}x{n}xi1
 %ps = splat %p : {m}x{n}xptr<{type}>
 %pq = addptr %ps, %from : {m}x{n}xptr<{type}>
 %os = splat %o : {m}x{n}xptr<{type}>
 %oq = addptr %os, %to : {m}x{n}xptr<{type}>
 %x = load %pq : {m}x{n}x{type}
 %y = add %x, %x : {m}x{n}x{type}
-store %oq, %y{', %mask' if masked else ''}"""
+store %oq, %y{", %mask" if masked else ""}"""
     width = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "i64": np.int64, "bf16": np.uint16}[type]
     data = np.random.default_rng(0).integers(0, 100, m * n).astype(width)
     source = text(f"%p: ptr<{type}>, %o: ptr<{type}>", body)
@@ -320,8 +320,8 @@ def test_wrapped_offsets(n: int, promised: bool, type: str, masked: bool) -> Non
 %q = addptr %s, %j : 100xptr<{type}>
 %lim = constant {{value = 250}} : 100xi32
 %m = cmp %i, %lim {{pred = "lt"}} : 100xi1
-%z = constant {{value = {'true' if type == 'i1' else '7.0' if type == 'f32' else '7'}}} : 100x{type}
-%x = load %q{', %m, %z' if masked else ''} : 100x{type}
+%z = constant {{value = {"true" if type == "i1" else "7.0" if type == "f32" else "7"}}} : 100x{type}
+%x = load %q{", %m, %z" if masked else ""} : 100x{type}
 %t = splat %to : 100xptr<{type}>
 %u = addptr %t, %i : 100xptr<{type}>
 store %u, %x"""
@@ -341,3 +341,84 @@ def test_pairs_of_a_stream(type: str, n: int) -> None:
 %w = join %z, %y : {n}x2x{type}
 %r = reshape %w : {2 * n}x{type}"""
     check([f"{2 * n}x{type}"], body, [("%r", f"{2 * n}x{type}")])
+
+
+PREDICATES = [("lt", "%c, %ns"), ("le", "%c, %ns"), ("gt", "%ns, %c"), ("ge", "%ns, %c")]
+
+
+@pytest.mark.parametrize("predicate,operands", PREDICATES)
+@pytest.mark.parametrize("n", [-5, 0, 1, 31, 32, 100, 255, 256, 1000, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("type", ["i32", "i64"])
+def test_masks_as_bounds(predicate: str, operands: str, n: int, type: str) -> None:
+    """Loads, a reduction and a store whose masks end somewhere inside the tile."""
+    body = f"""%r = arange {{start = 0, end = 256}} : 256xi32
+%k = constant {{value = 7}} : i32
+%ks = splat %k : 256xi32
+%q = add %r, %ks : 256xi32
+%c = cast %q : 256x{type}
+%ns = splat %n : 256x{type}
+%m = cmp {operands} {{pred = "{predicate}"}} : 256xi1
+%s = splat %p : 256xptr<f32>
+%a = addptr %s, %r : 256xptr<f32>
+%x = load %a, %m : 256xf32
+%h = reduce %x {{axis = 0}} : f32 (%u: f32, %v: f32) {{
+  %w = add %u, %v : f32
+  yield %w
+}}
+%hs = splat %h : 256xf32
+%y = sub %x, %hs : 256xf32
+%t = splat %o : 256xptr<f32>
+%b = addptr %t, %r : 256xptr<f32>
+store %b, %y, %m"""
+    if type == "i32":
+        body = body.replace("%c = cast %q : 256xi32", "%c = add %q, %zero : 256xi32")
+        body = "%zero = constant {value = 0} : 256xi32\n" + body
+    x = np.random.default_rng(0).integers(-9, 9, 256).astype(np.float32)
+    compare(text(f"%p: ptr<f32>, %o: ptr<f32>, %n: {type}", body), [x, np.full(256, 5, np.float32), n])
+
+
+@pytest.mark.parametrize("rows", [0, 3, 8])
+@pytest.mark.parametrize("columns", [0, 5, 64, 200, 256])
+def test_masks_of_two_axes(rows: int, columns: int) -> None:
+    """Row and column masks together; the row's own load must not run where its mask is off."""
+    body = """%i = arange {start = 0, end = 8} : 8xi32
+%j = arange {start = 0, end = 256} : 256xi32
+%i1 = expand_dims %i {axis = 1} : 8x1xi32
+%j1 = expand_dims %j {axis = 0} : 1x256xi32
+%m = splat %rows : 8x1xi32
+%n = splat %columns : 1x256xi32
+%mi = cmp %i1, %m {pred = "lt"} : 8x1xi1
+%mj = cmp %j1, %n {pred = "lt"} : 1x256xi1
+%mib = broadcast %mi : 8x256xi1
+%mjb = broadcast %mj : 8x256xi1
+%mask = and %mib, %mjb : 8x256xi1
+%w = constant {value = 256} : 8x1xi32
+%iw = mul %i1, %w : 8x1xi32
+%iwb = broadcast %iw : 8x256xi32
+%jb = broadcast %j1 : 8x256xi32
+%k = add %iwb, %jb : 8x256xi32
+%ps = splat %p : 8x256xptr<f32>
+%pq = addptr %ps, %k : 8x256xptr<f32>
+%seven = constant {value = 7.0} : 8x256xf32
+%x = load %pq, %mask, %seven : 8x256xf32
+%bs = splat %bias : 8x1xptr<f32>
+%far = constant {value = 1000000000} : 8x1xi32
+%zero = constant {value = 0} : 8x1xi32
+%away = select %mi, %zero, %far : 8x1xi32
+%at = add %i1, %away : 8x1xi32
+%bq = addptr %bs, %at : 8x1xptr<f32>
+%b = load %bq, %mi : 8x1xf32
+%bb = broadcast %b : 8x256xf32
+%y = add %x, %bb : 8x256xf32
+%sel = select %mask, %y, %x : 8x256xf32
+%os = splat %o : 8x256xptr<f32>
+%oq = addptr %os, %k : 8x256xptr<f32>
+store %oq, %sel, %mjb"""
+    rng = np.random.default_rng(0)
+    args = [
+        rng.integers(0, 99, 2048).astype(np.float32),
+        rng.integers(0, 99, 8).astype(np.float32),
+        np.zeros(2048, np.float32),
+    ]
+    source = text("%p: ptr<f32>, %bias: ptr<f32>, %o: ptr<f32>, %rows: i32, %columns: i32", body)
+    compare(source, [*args, rows, columns])

@@ -7,9 +7,6 @@ from functools import cache
 
 from ..._C import libtriton
 from ...ir.capabilities import Capabilities
-from ...lowering.loops import Machine
-from ...lowering.writer import Features
-from .scalef import scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +59,6 @@ def processor(arch: str) -> Processor:
     if arch in _LEVELS:
         return Processor(mine.triple, arch, _LEVELS[arch])
     raise ValueError(f"unknown processor {arch!r}; known: {mine.cpu}, {', '.join(_LEVELS)}")
-
-
-def features(cpu: Processor, fusion: bool) -> Features:
-    """What element-wise lowering may count on."""
-    fma = cpu.has("fma") or cpu.has("avx512f")
-    return Features(
-        fma=fma,
-        half_convert=cpu.has("f16c"),
-        half_arith=False,
-        contract=fusion and fma,
-        scale=scale if cpu.vector_bits == 512 and cpu.has("avx512dq") else None,
-    )
-
-
-def machine(cpu: Processor, may_alias: bool) -> Machine:
-    """What loop lowering may count on."""
-    wide = cpu.vector_bits == 512
-    return Machine(
-        vector_bits=cpu.vector_bits,
-        registers=32 if wide else 16,
-        masked_access=cpu.has("avx"),
-        masked_small=wide,
-        may_alias=may_alias,
-    )
 
 
 def capabilities(cpu: Processor) -> Capabilities:

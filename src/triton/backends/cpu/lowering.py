@@ -6,7 +6,34 @@ from typing import Any
 
 from ...ir.core import Module
 from ...lowering import loops
-from .capabilities import Processor, features, machine
+from ...lowering.loops import Machine
+from ...lowering.writer import Features
+from .capabilities import Processor
+from .scalef import scale
+
+
+def features(cpu: Processor, fusion: bool) -> Features:
+    """What element-wise lowering may count on."""
+    fma = cpu.has("fma") or cpu.has("avx512f")
+    return Features(
+        fma=fma,
+        half_convert=cpu.has("f16c"),
+        half_arith=False,
+        contract=fusion and fma,
+        scale=scale if cpu.vector_bits == 512 and cpu.has("avx512dq") else None,
+    )
+
+
+def machine(cpu: Processor, may_alias: bool) -> Machine:
+    """What loop lowering may count on."""
+    wide = cpu.vector_bits == 512
+    return Machine(
+        vector_bits=cpu.vector_bits,
+        registers=32 if wide else 16,
+        masked_access=cpu.has("avx"),
+        masked_small=wide,
+        may_alias=may_alias,
+    )
 
 
 def lower(module: Module, cpu: Processor, options: Any) -> loops.Lowered:

@@ -12,11 +12,8 @@ from ..._C import libtriton
 from ...diagnostics.errors import CompilationError, Frame
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module
-from ...lowering.loops import Unsupported
-from ...passes.manager import run_passes
-from ...passes.pipeline import TILE_PASSES
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
-from . import codegen, lowering
+from . import codegen
 from .capabilities import Processor, capabilities, processor
 
 _WITHOUT_EFFECT = frozenset(
@@ -70,7 +67,7 @@ class CPUOptions:
         return repr(sorted((name, value) for name, value in vars(self).items() if name not in _WITHOUT_EFFECT))
 
 
-def _frames(error: Unsupported) -> list[Frame]:
+def _frames(error: Any) -> list[Frame]:
     """The user's source line, and the calls that led to it."""
     found: list[Frame] = []
     loc = error.loc
@@ -118,12 +115,18 @@ class CPUBackend(BaseBackend):
         stages["obj"] = lambda text, metadata: codegen.compile(text, self.processor)["obj"]
 
     def passes(self, module: Module, options: CPUOptions) -> Module:
+        # Passes and lowering are half of what is to import; a kernel that is in the cache does without them.
+        from ...passes.manager import run_passes
+        from ...passes.pipeline import TILE_PASSES
+
         return run_passes(module, TILE_PASSES, verify=False)
 
     def lower(self, module: Module, metadata: dict[str, Any], options: CPUOptions) -> str:
+        from . import lowering  # see passes
+
         try:
             lowered = lowering.lower(module, self.processor, options)
-        except Unsupported as error:
+        except lowering.loops.Unsupported as error:
             raise CompilationError(None, ast.Pass(), error.reason, frames=_frames(error)) from error
         metadata["name"] = lowered.name
         metadata["scratch_bytes"] = lowered.scratch

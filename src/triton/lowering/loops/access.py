@@ -258,7 +258,14 @@ def load(e: Evaluator, op: Op, index: Index) -> Found:
 
 
 def _load_runs(
-    e: Evaluator, pointer: Value, index: Index, run: int, element: ElementType, mask: str | None, fill: Cell | None, level: int
+    e: Evaluator,
+    pointer: Value,
+    index: Index,
+    run: int,
+    element: ElementType,
+    mask: str | None,
+    fill: Cell | None,
+    level: int,
 ) -> Found:
     """A vector made of several shorter ones, each of consecutive elements."""
     lanes = e.lanes
@@ -270,13 +277,20 @@ def _load_runs(
         parts = []
         for i, (start, _) in enumerate(starts):
             part_mask = None if mask is None else part_of(w, mask, "i1", lanes, i * run, run)
-            part_fill = None if fill is None else Cell(part_of(w, fill.text, scalar_type(element), lanes, i * run, run), element, run)
+            part_fill = (
+                None
+                if fill is None
+                else Cell(part_of(w, fill.text, scalar_type(element), lanes, i * run, run), element, run)
+            )
             parts.append(load_contiguous(w, start.text, element, run, part_mask, part_fill).text)
         size = run
         while len(parts) > 1:
             type = vector(scalar_type(element), size)
             order = shuffle(list(range(2 * size)))
-            parts = [w.emit(f"shufflevector {type} {a}, {type} {b}, {order}") for a, b in zip(parts[::2], parts[1::2], strict=True)]
+            parts = [
+                w.emit(f"shufflevector {type} {a}, {type} {b}, {order}")
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
             size *= 2
         return Cell(parts[0], element, lanes)
 

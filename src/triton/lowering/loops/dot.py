@@ -230,7 +230,7 @@ def _pack(
         buffer, at = place(index)
         access.write(e, buffer, at, _converted(f, value, (*batch, *index), element))
 
-    nest(e, shape[len(batch) :], Shape(axis, chosen.lanes), body)
+    nest(e, shape[len(batch) :], Shape(axis, chosen.lanes), body, None if batch else found)
 
 
 def _fast(strides: tuple[int, int]) -> int:
@@ -243,9 +243,7 @@ def _converted(f: FunctionEmitter, value: Value, index: Index, element: ScalarTy
     return cell if cell.element == element else f.e.at(level, lambda: cast(f.w, cell, element))
 
 
-def _pack_turned(
-    f: FunctionEmitter, value: Value, element: ScalarType, place: Place, fast: int, lanes: int
-) -> None:
+def _pack_turned(f: FunctionEmitter, value: Value, element: ScalarType, place: Place, fast: int, lanes: int) -> None:
     def read(index: Index) -> Cell:
         return f.e.splat(_converted(f, value, index, element), f.e.depth)
 

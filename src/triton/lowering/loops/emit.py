@@ -151,7 +151,7 @@ class FunctionEmitter:
             cell, _ = self.e.cell(value, index)
             access.write(self.e, buffer, index, cell)
 
-        nest(self.e, shape, choose(self.e, shape, found), body)
+        nest(self.e, shape, choose(self.e, shape, found), body, found)
         self.e.reset()
 
     # By-products: values that a root computes anyway
@@ -210,7 +210,7 @@ def hold(f: FunctionEmitter, op: Op) -> None:
         for (_, buffer), cell in zip(targets, cells, strict=True):
             access.write(e, buffer, index, cell)
 
-    nest(e, shape, choose(e, shape, found), body)
+    nest(e, shape, choose(e, shape, found), body, found)
     e.reset()
     f.buffers.update(targets)
 
@@ -245,7 +245,9 @@ def _store(f: FunctionEmitter, op: Op) -> None:
         f.write_by_products(by_products, index)
         access.store(e, pointer, value, mask, index)
 
-    nest(e, shape, choose(e, shape, found), body)
+    if mask is not None:
+        found.masks.append((mask, tuple(range(len(shape)))))
+    nest(e, shape, choose(e, shape, found), body, found)
     e.reset()
     f.close_by_products(by_products)
 

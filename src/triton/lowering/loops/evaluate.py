@@ -63,7 +63,7 @@ class Evaluator:
         """The innermost loop has ended: what was computed in it is out of reach."""
         self.points.pop()
         for key in self.keys.pop():
-            del self.memo[key]
+            self.memo.pop(key, None)
 
     def reset(self) -> None:
         """Forgets everything: memory may change from here on."""
@@ -78,8 +78,13 @@ class Evaluator:
         """Drops what was computed since ``mark``: the number of lanes changes, and positions alone do not tell."""
         for keys, size in zip(self.keys, mark, strict=True):
             for key in keys[size:]:
-                del self.memo[key]
+                self.memo.pop(key, None)
             del keys[size:]
+
+    def seed(self, key: tuple[Value, Index], cell: Cell) -> None:
+        """What is known inside the innermost loop and not outside of it."""
+        self.memo[key] = cell, self.depth
+        self.keys[-1].append(key)
 
     def remember(self, key: object, found: Found) -> Found:
         self.memo[key] = found
@@ -368,6 +373,9 @@ class Evaluator:
         found = [self.cell(v, index) for v in op.operands]
         level = max((f[1] for f in found), default=0)
         cells = [f[0] for f in found]
+        known = _known(op, found)
+        if known is not None:
+            return known
         lanes = max((c.lanes for c in cells), default=0)
         if lanes and op.kind == "addptr" and not cells[0].lanes:
             return self.at(level, lambda: gather_pointers(self.w, cells[0], cells[1])), level
@@ -392,6 +400,17 @@ class Evaluator:
         if not self._dummy:
             self._dummy = self.w.alloca("i64", 8)
         return self._dummy
+
+
+def _known(op: Op, found: list[Found]) -> Found | None:
+    """The result where a mask is known to hold. It exists where the knowledge does."""
+    if op.kind == "and":
+        for (cell, level), (other, other_level) in ((found[0], found[1]), (found[1], found[0])):
+            if cell.text == "true":
+                return other, max(level, other_level)
+    if op.kind == "select" and found[0][0].text == "true":
+        return found[1][0], max(found[0][1], found[1][1])
+    return None
 
 
 def gather_pointers(w: FunctionWriter, pointer: Cell, offset: Cell) -> Cell:

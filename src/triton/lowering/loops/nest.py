@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...ir.core import Op, Value
 from ...ir.types import ElementType, PointerType, TensorType, shape_of
+from . import bounds
 from .evaluate import Evaluator
 from .graph import reshaped_axis
 from .index import ZERO, Dim, Index, fixed, lane_mask
@@ -16,24 +17,27 @@ MAX_LANES = 64
 
 @dataclass(slots=True)
 class Survey:
-    """What a root reads and computes: for each memory access its step along each axis of the root, and the widest element."""
+    """What a root reads and computes: for each memory access its step along each axis of the root, the widest element, whether there
+    are long computations, and the masks of the accesses with the root's axes that theirs follow."""
 
     accesses: list[tuple[int | None, ...]]
     bits: int
     heavy: bool
+    masks: list[tuple[Value, bounds.Axes]]
 
 
 _HEAVY = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "erf", "libm", "rem"})
+_INEXACT = frozenset({"reshape", "flip", "split", "gather"})
 
 
 def survey(e: Evaluator, values: Iterable[Value], shape: tuple[int, ...], pointers: Iterable[Value] = ()) -> Survey:
     """Walks the lazy expressions below ``values``, all of the root's ``shape``; ``pointers`` are stored through."""
-    graph, found = e.graph, Survey([], 8, False)
+    graph, found = e.graph, Survey([], 8, False, [])
     identity = tuple(range(len(shape)))
-    work: list[tuple[Value, tuple[int | None, ...]]] = []
-    seen: set[tuple[Value, tuple[int | None, ...]]] = set()
+    work: list[tuple[Value, bounds.Axes, bool]] = []
+    seen: set[tuple[Value, bounds.Axes]] = set()
 
-    def steps(value: Value, axes: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    def steps(value: Value, axes: bounds.Axes) -> tuple[int | None, ...]:
         result: list[int | None] = [0] * len(shape)
         for axis, root_axis in enumerate(axes):
             if root_axis is not None:
@@ -43,9 +47,9 @@ def survey(e: Evaluator, values: Iterable[Value], shape: tuple[int, ...], pointe
 
     for pointer in pointers:
         found.accesses.append(steps(pointer, identity))
-    work += [(v, identity) for v in values if isinstance(v.type, TensorType)]
+    work += [(v, identity, True) for v in values if isinstance(v.type, TensorType)]
     while work:
-        value, axes = work.pop()
+        value, axes, exact = work.pop()
         if (value, axes) in seen or not isinstance(value.type, TensorType):
             continue
         seen.add((value, axes))
@@ -60,7 +64,7 @@ def survey(e: Evaluator, values: Iterable[Value], shape: tuple[int, ...], pointe
             continue
         record = graph.inductions.get(value)
         if record is not None:
-            work.append((record.init, axes))
+            work.append((record.init, axes, exact))
             continue
         op = value.op
         if op is None:
@@ -69,12 +73,15 @@ def survey(e: Evaluator, values: Iterable[Value], shape: tuple[int, ...], pointe
             found.heavy = True
         if op.kind == "load":
             found.accesses.append(steps(op.operands[0], axes))
-            work += [(v, axes) for v in op.operands[1:]]
+            work += [(v, axes, exact) for v in op.operands[1:]]
+            if exact and len(op.operands) > 1:
+                found.masks.append((op.operands[1], axes))
         elif op.kind == "desc_load":
             rank = len(axes)
             found.accesses.append(tuple(1 if a == rank - 1 else None for a in _inverse(axes, len(shape))))
         else:
-            work += _operands(op, value, axes)
+            exact = exact and op.kind not in _INEXACT
+            work += [(v, a, exact) for v, a in _operands(op, value, axes)]
     return found
 
 
@@ -197,7 +204,41 @@ def count(e: Evaluator, n: int, body: Callable[[Dim, list[str]], Sequence[str]],
     return results
 
 
-def vectors(e: Evaluator, n: int, lanes: int, body: Callable[[Dim], None]) -> None:
+def count_between(
+    e: Evaluator,
+    low: str,
+    high: str,
+    step: int,
+    body: Callable[[Dim, list[str]], Sequence[str]],
+    carried: Sequence[tuple[str, str]] = (),
+) -> list[str]:
+    """A loop over low, low + step, ... below high, perhaps without a trip; ``low`` is a multiple of ``step``."""
+    e.open()
+    level = e.depth
+
+    def inner(counter: str, values: list[str]) -> Sequence[str]:
+        return body(Dim(counter, level, None, 0, step), values)
+
+    results = e.w.loop(low, high, str(step), inner, carried)
+    e.close()
+    return results
+
+
+def find_bounds(e: Evaluator, found: Survey, n: int, axis: int, lanes: int) -> bounds.Bounds | None:
+    """The bounds along a vector axis of size n, where splitting its loop pays."""
+    if n % lanes or n < 4 * lanes or not found.masks:
+        return None
+    return bounds.find(e, found.masks, axis)
+
+
+def vectors(
+    e: Evaluator,
+    n: int,
+    lanes: int,
+    body: Callable[[Dim], None],
+    limit: bounds.Bounds | None = None,
+    outer_index: Sequence[Dim] = (),
+) -> None:
     """Runs ``body`` for whole vectors of an axis of size n, then for the rest with ``e.active`` set."""
     whole = n // lanes * lanes
 
@@ -208,7 +249,18 @@ def vectors(e: Evaluator, n: int, lanes: int, body: Callable[[Dim], None]) -> No
     outer = e.lanes, e.active, e.count
     e.lanes, e.active, e.count = lanes, None, lanes
     mark = e.mark()
-    if whole:
+    if limit is not None:
+        assert whole == n
+        split = limit.whole(outer_index, n, lanes)
+
+        def unmasked(d: Dim, _: list[str]) -> Sequence[str]:
+            limit.assume(outer_index, d._replace(step=1))
+            body(d._replace(step=1))
+            return ()
+
+        count_between(e, "0", split, lanes, unmasked)
+        count_between(e, split, str(n), lanes, full)
+    elif whole:
         count(e, whole, full, step=lanes)
     if whole < n:
         e.forget(mark)
@@ -218,9 +270,14 @@ def vectors(e: Evaluator, n: int, lanes: int, body: Callable[[Dim], None]) -> No
     e.lanes, e.active, e.count = outer
 
 
-def nest(e: Evaluator, shape: tuple[int, ...], chosen: Shape, body: Callable[[Index], None]) -> None:
-    """Runs ``body`` for every index of ``shape``, the vector axis innermost."""
+def nest(
+    e: Evaluator, shape: tuple[int, ...], chosen: Shape, body: Callable[[Index], None], found: Survey | None = None
+) -> None:
+    """Runs ``body`` for every index of ``shape``, the vector axis innermost. With ``found``, masks become loop bounds."""
     index: list[Dim] = [ZERO] * len(shape)
+    limit: bounds.Bounds | None = None
+    if found is not None and chosen.axis is not None:
+        limit = find_bounds(e, found, shape[chosen.axis], chosen.axis, chosen.lanes)
 
     def run(axes: list[int]) -> None:
         if axes:
@@ -240,7 +297,7 @@ def nest(e: Evaluator, shape: tuple[int, ...], chosen: Shape, body: Callable[[In
                 index[chosen.axis] = d  # type: ignore[index]
                 body(tuple(index))
 
-            vectors(e, shape[chosen.axis], chosen.lanes, leaf)
+            vectors(e, shape[chosen.axis], chosen.lanes, leaf, limit, index)
 
     outer = e.lanes
     if chosen.axis is None:

@@ -93,7 +93,9 @@ class Plan:
         value = op.operands[0]
         while value.op is not None and value.op.kind == "reshape" and isinstance(value.op.operands[0].type, TensorType):
             value = value.op.operands[0]
-        if value.op is not None and (value.op.kind in LOADS or (OPS[value.op.kind].elementwise and element_of(value.type).is_float)):
+        if value.op is not None and (
+            value.op.kind in LOADS or (OPS[value.op.kind].elementwise and element_of(value.type).is_float)
+        ):
             self.held.add(value)
 
     def _lazy_kind(self, op: Op) -> bool:

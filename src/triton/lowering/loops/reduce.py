@@ -19,7 +19,7 @@ from . import access, regions
 from .buffers import Buffer
 from .emit import FunctionEmitter, rule
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
-from .nest import Shape, choose, count, survey, vectors
+from .nest import Shape, Survey, choose, count, count_between, find_bounds, survey, vectors
 
 
 @rule("reduce")
@@ -33,6 +33,7 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
     light = not found.heavy and shape[axis] >= 128
     chosen = choose(e, shape, found, wide=4 if light else 2)
     job = _Job(f, op, shape, axis, targets, by_products)
+    job.found = found
     if not job.straight:
         job.along_lanes(0)
     elif chosen.axis == axis or chosen.axis is None:
@@ -64,6 +65,7 @@ class _Job:
         self.targets = targets
         self.by_products = by_products
         self.combine = op.regions[0]
+        self.found: Survey | None = None
         self.elements = [element_of(v.type) for v in op.operands]
         self.straight = regions.is_straight(self.combine)
         self.neutral = regions.neutral(self.combine)
@@ -141,6 +143,9 @@ class _Job:
         whole = n // lanes * lanes
         start = 0 if self.neutral is not None and whole > lanes else lanes
         acc = self.neutral_cells(lanes) if start == 0 else self.read(self.index(outer, fixed(0, 1)), lanes)
+        limit = None
+        if start == 0 and self.found is not None:
+            limit = find_bounds(e, self.found, n, self.axis, lanes)
         if whole > start:
 
             def body(d: Dim, values: list[str]) -> Sequence[str]:
@@ -149,7 +154,18 @@ class _Job:
                 place = place._replace(step=1, unit=lanes)
                 return [c.text for c in self.merge(current, self.read(self.index(outer, place), lanes), lanes)]
 
-            results = count(e, whole - start, body, [(c.type, c.text) for c in acc], step=lanes)
+            def unmasked(d: Dim, values: list[str]) -> Sequence[str]:
+                assert limit is not None
+                limit.assume(self.index(outer, d), d._replace(step=1))
+                return body(d, values)
+
+            if limit is not None:
+                split = limit.whole(self.index(outer, ZERO), n, lanes)
+                results = count_between(e, "0", split, lanes, unmasked, [(c.type, c.text) for c in acc])
+                acc = [Cell(t, c.element, lanes) for t, c in zip(results, acc, strict=True)]
+                results = count_between(e, split, str(n), lanes, body, [(c.type, c.text) for c in acc])
+            else:
+                results = count(e, whole - start, body, [(c.type, c.text) for c in acc], step=lanes)
             acc = [Cell(t, c.element, lanes) for t, c in zip(results, acc, strict=True)]
         if whole < n:
             acc = self._partial(outer, acc, whole, n, lanes)
