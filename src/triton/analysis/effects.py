@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..ir.core import Block, Function, Op
+from ..ir.ops import OPS
 
 _WRITERS = frozenset({"store", "atomic_rmw", "atomic_cas", "desc_store", "call", "barrier"})
 _STOPPERS = frozenset({"assert", "call", "while"})
@@ -32,9 +33,12 @@ def analyse(function: Function) -> Effects:
     return effects
 
 
-def writes_memory(op: Op) -> bool:
-    """Whether the op by itself, without its regions, may change memory."""
-    return op.kind in _WRITERS or (op.kind in _FOREIGN and not op.attrs.get("pure", True))
+def is_pure(op: Op) -> bool:
+    """No effect, apart from what its regions do: equal ops give equal results, and an unused one may go."""
+    info = OPS[op.kind]
+    if info.effects:
+        return op.kind in _FOREIGN and bool(op.attrs.get("pure", True))
+    return not info.terminator
 
 
 def reads_memory(op: Op) -> bool:

@@ -20,8 +20,6 @@ from ..ir.core import Block, Function, Module, Op, Value
 from ..ir.equal import freeze
 from ..ir.ops import OPS
 
-_PURE_IF_MARKED = frozenset({"extern", "inline_asm"})
-
 
 def cse(module: Module) -> Module:
     """Shares equal computations in every function."""
@@ -85,12 +83,9 @@ class _Sharing:
         kind = op.kind
         info = OPS[kind]
         state = -1
-        if info.effects:
-            if effects.reads_memory(op):
-                state = self.memory
-            elif kind not in _PURE_IF_MARKED or not op.attrs.get("pure", True):
-                return None
-        elif info.terminator or not op.results:
+        if effects.reads_memory(op):
+            state = self.memory
+        elif not op.results or not effects.is_pure(op):
             return None
         if op.regions and (info.group == "Control flow" or not _is_plain(op)):
             return None

@@ -18,12 +18,11 @@ value, its block argument and what the body yields for it; then one sweep.
 
 from __future__ import annotations
 
-from ..analysis.effects import reads_memory
+from ..analysis.effects import is_pure, reads_memory
 from ..analysis.uses import parents
 from ..ir.core import Block, Function, Module, Op, Value
 from ..ir.ops import OPS
 
-_PURE_IF_MARKED = frozenset({"extern", "inline_asm"})
 _TRIMMED = frozenset({"if", "for", "while"})
 
 
@@ -37,11 +36,10 @@ def dce(module: Module) -> Module:
 
 
 def _has_effect(op: Op) -> bool:
-    """By itself, without its regions."""
-    info = OPS[op.kind]
-    if info.effects:
-        return not (reads_memory(op) or (op.kind in _PURE_IF_MARKED and op.attrs.get("pure", True)))
-    return op.kind == "return"
+    """By itself, without its regions. What the terminators of regions pass on is needed when a result is."""
+    if OPS[op.kind].terminator:
+        return op.kind == "return"
+    return not (is_pure(op) or reads_memory(op))
 
 
 class _Marker:

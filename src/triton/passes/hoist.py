@@ -21,7 +21,6 @@ from ..ir.ops import OPS
 from ..rules.pattern import constant_of
 
 _LOOPS = frozenset({"for", "while"})
-_PURE_IF_MARKED = frozenset({"extern", "inline_asm"})
 
 
 def hoist(module: Module) -> Module:
@@ -62,9 +61,7 @@ class _Hoister:
         info = OPS[op.kind]
         if info.terminator or info.group == "Control flow":
             return False
-        if info.effects:
-            if op.kind in _PURE_IF_MARKED:
-                return bool(op.attrs.get("pure", True))
+        if not effects.is_pure(op):
             return effects.reads_memory(op) and self.load_may_move(loop)
         for region in op.regions:
             for inner in region.walk():
