@@ -13,21 +13,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def find_program(name: str, variable: str, packages: Sequence[str] = ()) -> Path | None:
-    """The program ``name``: what ``variable`` names, else ``bin`` of the conda environment, PATH, or one of ``packages``, which are glob
-    patterns below site-packages. Raises FileNotFoundError when the variable names something that is not there."""
+def find_programs(name: str, variable: str, packages: Sequence[str] = ()) -> list[Path]:
+    """Every program ``name`` in order: what ``variable`` names (then only that), ``bin`` of the conda environment, PATH, and
+    ``packages``, which are glob patterns below site-packages. Raises FileNotFoundError when the variable names something that is not there."""
     given = os.environ.get(variable)
     if given:
         if not Path(given).is_file():
             raise FileNotFoundError(f"{variable}={given}: there is no such file")
-        return Path(given)
+        return [Path(given)]
     suffix = ".exe" if os.name == "nt" else ""
-    for prefix in dict.fromkeys(filter(None, (os.environ.get("CONDA_PREFIX"), sys.prefix))):
-        folder = Path(prefix) / ("Library/bin" if os.name == "nt" else "bin") / (name + suffix)
-        if folder.is_file():
-            return folder
-    found = shutil.which(name)
-    return Path(found) if found else find_file([f"{p}/{name}{suffix}" for p in packages])
+    prefixes = dict.fromkeys(filter(None, (os.environ.get("CONDA_PREFIX"), sys.prefix)))
+    places = [Path(p) / ("Library/bin" if os.name == "nt" else "bin") / (name + suffix) for p in prefixes]
+    on_path = shutil.which(name)
+    places += [Path(on_path)] if on_path else []
+    places += [found for p in packages if (found := find_file([f"{p}/{name}{suffix}"])) is not None]
+    return [place for place in dict.fromkeys(places) if place.is_file()]
 
 
 def find_file(patterns: Sequence[str]) -> Path | None:

@@ -293,7 +293,9 @@ def _block_of(types: Any, attrs: dict[str, Any]) -> list[Any]:
 
 
 def _desc_store_rule(types: Any, attrs: dict[str, Any]) -> list[Any]:
-    _check(types[0].block == types[1], f"cannot store {types[1]} through {types[0]}")
+    block, value = types[:2]
+    fits = block.block.shape == shape_of(value) and block.block.element == element_of(value)
+    _check(fits, f"cannot store {types[1]} through {types[0]}")
     return []
 
 

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from ..._C import libtriton
-from ..tools import find_file, find_program
+from ..tools import find_file, find_programs
 from .capabilities import ptx_version, target_name
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -30,7 +30,7 @@ class PTXASError(RuntimeError):
 def make_ptx(text: str, arch: int, version: int | None) -> str:
     """PTX text for compute capability ``arch``. Raises LLVMError."""
     features = f"+ptx{version or ptx_version(arch)}"
-    library = (find_libdevice().read_bytes(),) if "@__nv_" in text else ()
+    library = (find_libdevice(arch).read_bytes(),) if "@__nv_" in text else ()
     made = libtriton.compile_ir(
         text, triple=TRIPLE, cpu=target_name(arch), features=features, passes=PASSES, emit=("asm",), bitcode=library
     )
@@ -38,12 +38,12 @@ def make_ptx(text: str, arch: int, version: int | None) -> str:
 
 
 @functools.lru_cache
-def find_libdevice() -> Path:
+def find_libdevice(arch: int) -> Path:
     """NVIDIA's bitcode library of mathematical functions. Raises FileNotFoundError with the places looked at."""
     name = "libdevice.10.bc"
     given = os.environ.get("TRITON_LIBDEVICE_PATH")
     places = [Path(given) if given.endswith(".bc") else Path(given) / name] if given else []
-    ptxas = find_ptxas()
+    ptxas = find_ptxas(arch)
     prefixes = [os.environ.get("CONDA_PREFIX"), sys.prefix, os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
     if ptxas is not None:
         prefixes.append(str(ptxas.resolve().parents[1]))
@@ -58,8 +58,15 @@ def find_libdevice() -> Path:
     return found
 
 
-def find_ptxas() -> Path | None:
-    return find_program("ptxas", "TRITON_PTXAS_PATH", _PTXAS_PACKAGES)
+def find_ptxas(arch: int) -> Path | None:
+    """The first ptxas that knows ``arch``: releases from 13.0 on have dropped compute capabilities below 7.5, and each new one
+    came with a release (CUDA Toolkit release notes, "ptxas")."""
+    oldest = 12.9 if arch >= 103 and arch != 120 else 12.8 if arch >= 100 else 11.8 if arch >= 89 else 11.1
+    for ptxas in find_programs("ptxas", "TRITON_PTXAS_PATH", _PTXAS_PACKAGES):
+        release = float(ptxas_release(str(ptxas)) or 0)
+        if release >= oldest and not (release >= 13.0 and arch < 75):
+            return ptxas
+    return None
 
 
 @functools.lru_cache
@@ -72,7 +79,7 @@ def ptxas_release(path: str) -> str:
 
 def make_cubin(ptx: str, arch: int, extra: str | None) -> tuple[bytes, str]:
     """The cubin and what ptxas said of registers and spills; the PTX itself, as bytes, where no ptxas is found."""
-    ptxas = find_ptxas()
+    ptxas = find_ptxas(arch)
     if ptxas is None:
         return ptx.encode(), ""
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
@@ -89,8 +96,7 @@ def make_cubin(ptx: str, arch: int, extra: str | None) -> tuple[bytes, str]:
 def disassemble(cubin: bytes) -> str | None:
     """SASS, by ``nvdisasm`` or ``cuobjdump`` where one is found."""
     for name, variable, flags in (("nvdisasm", "TRITON_NVDISASM_PATH", ["-c"]), ("cuobjdump", "TRITON_CUOBJDUMP_PATH", ["-sass"])):
-        program = find_program(name, variable, _PTXAS_PACKAGES)
-        if program is not None:
+        for program in find_programs(name, variable, _PTXAS_PACKAGES)[:1]:
             with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
                 file.write(cubin)
                 file.flush()

@@ -78,7 +78,7 @@ class CUDABackend(BaseBackend):
         return target.backend == "cuda"
 
     def hash(self) -> str:
-        ptxas = codegen.find_ptxas()
+        ptxas = codegen.find_ptxas(self.arch)
         release = codegen.ptxas_release(str(ptxas)) if ptxas else "driver"
         return f"cuda-{self.arch}-{libtriton.llvm_version()}-{release}"
 
