@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ..._C import libtriton
 from ..compiler import GPUTarget
-from ..driver import Benchmarker, DriverBase, LoadedKernel
+from ..driver import Benchmarker, DriverBase, LoadedKernel, Scratch
 from .capabilities import host
 
 
@@ -36,7 +36,7 @@ class CPUDriver(DriverBase):
         address, scratch = function
         libtriton.cpu_launch(address, args, grid, scratch)
 
-    def native_kernel(self, function: Any, owner: Any) -> Any:
+    def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
         address, scratch = function
         return libtriton.CpuKernel(address, scratch, owner)
 
