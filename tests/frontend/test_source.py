@@ -197,7 +197,7 @@ not indented
 """
     ):
         # a comment
-        y = [
+        x = [
     1, 2,
         ]
 

@@ -47,20 +47,23 @@ def build_module(
     leaf becomes one argument of the kernel, in order; a descriptor becomes its base, its sizes and its strides (i64).
     Raises CompilationError for everything that is wrong with the kernel.
     """
-    return _with_deep_stack(lambda: _build(fn, signature, constexprs, attrs, options, capabilities))
+    return _with_deep_stack(lambda last: _build(fn, signature, constexprs, attrs, options, capabilities, last))
 
 
-def _with_deep_stack(work: Callable[[], Module]) -> Module:
-    """Runs ``work`` here, or on a thread with a large stack when the stack is deep already or proves too short."""
+def _with_deep_stack(work: Callable[[bool], Module]) -> Module:
+    """Runs ``work`` here, or on a thread with a large stack when the stack is deep already or proves too short.
+
+    ``work`` is told whether this is the last attempt.
+    """
     depth, frame = 0, sys._getframe()
     while frame is not None and depth <= SAFE_DEPTH:
         depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]
-    if depth <= SAFE_DEPTH:
-        try:
-            return work()
-        except RecursionError:
-            pass  # once more, with room
-    return _on_thread(work)
+    if depth > SAFE_DEPTH:
+        return _on_thread(lambda: work(True))
+    try:
+        return work(False)
+    except RecursionError:
+        return _on_thread(lambda: work(True))  # once more, with room
 
 
 _thread_lock = threading.Lock()
@@ -98,6 +101,7 @@ def _build(
     attrs: Mapping[Path, Any],
     options: Any,
     capabilities: Capabilities,
+    last_attempt: bool,
 ) -> Module:
     module = Module({"num_warps": getattr(options, "num_warps", 4), "num_stages": getattr(options, "num_stages", 3)})
     generator = Generator(module, options, capabilities)
@@ -123,8 +127,12 @@ def _build(
         if not (isinstance(result, constexpr) and result.value is None):
             raise TypeError("a kernel returns nothing")
         generator.builder.emit("return", [], [])
-    except (CompilationError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
+    except (CompilationError, MemoryError):
         raise
+    except RecursionError as error:
+        if not last_attempt:
+            raise
+        raise generator.error("the kernel, or a function it runs at compile time, is nested too deeply") from error
     except StaticAssertionFailed as error:
         raise generator.error(str(error), CompileTimeAssertionFailure) from None
     except NotImplementedError as error:

@@ -48,7 +48,7 @@ class KernelParam:
 
     @cached_property
     def annotation_type(self) -> str:
-        """The signature name of a type used as annotation, such as ``"fp16"`` or ``"*fp32"``; empty for anything else."""
+        """The signature name of a type used as annotation, such as ``"fp16"`` or ``"*fp32"``; empty for others."""
         text = self.annotation.removeprefix("const ").rsplit(".", 1)[-1]
         if text.startswith("*"):
             return text if text.lstrip("*").removeprefix("k") in _SIGNATURE_TYPES else ""

@@ -15,6 +15,8 @@ from triton.frontend.semantic import TritonSemantic
 from triton.frontend.values import builtin, describe, tensor, unwrap
 from triton.language import math as core_math
 
+from . import special
+
 S = TritonSemantic
 
 
@@ -206,6 +208,17 @@ _formula("rnorm4d", 4, "1 / norm4d(a, b, c, d).")(lambda s, *xs: _reciprocal(s, 
 _formula("rcbrt", 1, "1 / cbrt(x).")(lambda s, x: _reciprocal(s, _libm("cbrt", [x], x.dtype, s)))
 _formula("rcp_rn", 1, "1 / x, correctly rounded.")(_reciprocal)
 _formula("rsqrt_rn", 1, "1 / sqrt(x).")(lambda s, x: _unary(s, "rsqrt", x))
+
+
+for _special in (
+    special.erfcx,
+    special.erfinv,
+    special.erfcinv,
+    special.normcdfinv,
+    special.cyl_bessel_i0,
+    special.cyl_bessel_i1,
+):
+    _formula(_special.__name__, 1, _special.__doc__ or "")(_special)
 
 
 @_formula("saturatef", 1, "x limited to 0..1; NaN gives 0.")
@@ -487,7 +500,6 @@ def _missing(name: str, count: int, why: str) -> None:
 for _base, _count in (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("fma", 3), ("sqrt", 1), ("rcp", 1)):
     for _mode in ("rd", "ru", "rz"):
         _missing(f"{_base}_{_mode}", _count, "directed rounding is not implemented yet")
-for _name in ("erfcx", "erfinv", "erfcinv", "normcdfinv", "cyl_bessel_i0", "cyl_bessel_i1", "rcp64h"):
-    _missing(_name, 1, "this function is not implemented yet")
+_missing("rcp64h", 1, "this function is not implemented yet")
 
-del _name, _kind, _source, _target, _mode, _source_type, _target_type, _base, _count
+del _special, _name, _kind, _source, _target, _mode, _source_type, _target_type, _base, _count
