@@ -135,6 +135,40 @@ def test_row_major_tile_advanced_in_a_loop() -> None:
     assert found["count"] == AxisInfo((1,), (1,), (1,), None)
 
 
+def test_grouped_program_order_of_a_matrix_product() -> None:
+    """Programs in groups of 8 rows, columns wrapped around at n: as in every matrix product that people write."""
+    body = """
+  %pid = program_id {axis = 0} : i32
+  %c8 = constant {value = 8} : i32
+  %c63 = constant {value = 63} : i32
+  %c64 = constant {value = 64} : i32
+  %n63 = add %s, %c63 : i32
+  %blocks = div %n63, %c64 : i32
+  %group = mul %blocks, %c8 : i32
+  %g = div %pid, %group : i32
+  %first = mul %g, %c8 : i32
+  %left = sub %blocks, %first : i32
+  %size = min %left, %c8 : i32
+  %inside = rem %pid, %group : i32
+  %row = rem %inside, %size : i32
+  %pidm = add %first, %row : i32
+  %pidn = div %inside, %size : i32
+  %start = mul %pidn, %c64 : i32
+  %a = arange {start = 0, end = 64} : 64xi32
+  %b = splat %start : 64xi32
+  %offs = add %b, %a : 64xi32
+  %m = splat %s : 64xi32
+  %wrapped = rem %offs, %m : 64xi32
+  %startm = mul %pidm, %c64 : i32
+  %bm = splat %startm : 64xi32
+  %offsm = add %bm, %a : 64xi32
+  %wrappedm = rem %offsm, %m : 64xi32
+"""
+    found = facts(body)
+    assert found["wrapped"][:3] == ((16,), (16,), (1,))
+    assert found["wrappedm"][:3] == ((16,), (16,), (1,))
+
+
 def test_while_and_if_meet_both_ways() -> None:
     body = """
   %c = constant {value = 32} : i32
@@ -358,7 +392,7 @@ def test_facts_and_ranges_are_true(block: int) -> None:
         verify(case.module)
         found = axis.analyse(case.function)
         limits = ranges.analyse(case.function)
-        for n, s in ((5, 48), (1000, 0)):
+        for n, s in ((5, 48), (1000, 16)):
             machine = Machine(case.module, Memory(None), (1, 1, 1), print)
             args = [np.asarray(n, dtype=np.int32), np.asarray(s, dtype=np.int32), np.asarray(4096, dtype=np.uint64)]
             with np.errstate(all="ignore"):

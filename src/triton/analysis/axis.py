@@ -354,9 +354,8 @@ def _aligned_groups(
 
 
 def _floors(w: _Walker, op: Op) -> bool:
-    """Truncating division is division toward minus infinity here."""
-    low = w.ranges.get(op.operands[0], (-1, 0))[0]
-    return low >= 0 and w.ranges.get(op.operands[1], (-1, 0))[0] >= 0
+    """No dividend is negative, so truncation does not turn round inside a group; the divisor's sign does not matter."""
+    return w.ranges.get(op.operands[0], (-1, 0))[0] >= 0
 
 
 def _div(w: _Walker, op: Op) -> AxisInfo:

@@ -6,8 +6,9 @@ condition of an ``if`` inside its branches. A fact that holds in a nested region
 end.
 
 Integer ops wrap, so a sum that may leave its type has the full range of the type. With ``no_wrap`` signed sums,
-differences and products are taken to stay inside their type: right for the arithmetic of addresses, where a wrapped
-index lies outside every allocation, wrong for arithmetic on data. Loops reach a fixpoint by widening: a bound that
+differences and products are taken to stay inside their type, and divisors of unknown sign to be positive: right for the
+arithmetic of addresses, where a wrapped index lies outside every allocation and divisors are sizes, wrong for
+arithmetic on data. Loops reach a fixpoint by widening: a bound that
 moves goes to the type's end.
 """
 
@@ -109,6 +110,8 @@ class _Ranges:
             else:
                 rule = _RULES.get(kind)
                 found = rule(op, ranges) if rule is not None else None
+                if found is None and kind == "div" and self.no_wrap:
+                    found = _index_div(op, ranges)
                 if found is not None:
                     ranges[result] = self.fit(found, limits, element.is_signed and kind in _WRAPPING)
 
@@ -263,11 +266,16 @@ def _div(op: Op, known: _Known) -> Range | None:
     return _corners(op, known, lambda x, y: abs(x) // y * (1 if x >= 0 else -1)) if low > 0 else None
 
 
-def _rem(op: Op, known: _Known) -> Range | None:
+def _index_div(op: Op, known: _Known) -> Range | None:
+    """In index arithmetic a divisor that may be of either sign is a size, so at least 1."""
+    (low, high), (_, largest) = known[op.operands[0]], known[op.operands[1]]
+    return (min(low, 0), max(high, 0)) if largest > 0 else None
+
+
+def _rem(op: Op, known: _Known) -> Range:
+    """The sign is the dividend's and the magnitude below the divisor's, whose sign does not matter; x rem 0 is 0."""
     (low, high), (a, b) = known[op.operands[0]], known[op.operands[1]]
-    if a <= 0 and b >= 0:
-        return None
-    most = max(abs(a), abs(b)) - 1
+    most = max(abs(a), abs(b), 1) - 1
     return max(low, -most) if low < 0 else 0, min(high, most) if high > 0 else 0
 
 
