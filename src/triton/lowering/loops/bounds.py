@@ -56,9 +56,9 @@ class Bounds:
                 bound = w.emit(f"select i1 {holds.text}, i64 {bound}, i64 0")
                 continue
             low, high = self._wide(part.low, index), self._wide(part.high, index)
-            room = w.emit(f"sub i64 {high}, {low}")
+            room = w.intrinsic("ssub.sat", "i64", 0, high, low)
             if part.inclusive:
-                room = w.emit(f"add i64 {room}, 1")
+                room = w.intrinsic("sadd.sat", "i64", 0, room, "1")
             bound = w.intrinsic("smin", "i64", 0, bound, room)
         bound = w.intrinsic("smax", "i64", 0, bound, "0")
         return w.emit(f"and i64 {bound}, {-lanes}")
