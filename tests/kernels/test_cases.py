@@ -593,6 +593,35 @@ def test_only_the_named_axis_is_checked_C11(launch, order):
 
 
 @triton.jit
+def described_kernel(x, z, rows, columns, stride, M: tl.constexpr, N: tl.constexpr):
+    d = tl.make_tensor_descriptor(x, shape=[rows, columns], strides=[stride, 1], block_shape=[M, N])
+    a = d.load([1, 0])
+    tl.store(z + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], a)
+
+
+def test_descriptor_strides_C13(launch):
+    x, z = sample("float32", (5, 8)), empty("float32", (4, 8))
+    launch(described_kernel, (1,), x, z, 5, 6, 8, M=4, N=8)
+    expected = np.zeros((4, 8), np.float32)
+    expected[:, :6] = x.raw[1:, :6]
+    np.testing.assert_array_equal(z.raw, expected)
+
+
+@triton.jit
+def constant_stride_kernel(x, z, STRIDE: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    d = tl.make_tensor_descriptor(x, shape=[M, N], strides=[STRIDE, 1], block_shape=[M, N])
+    tl.store(z + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], d.load([0, 0]))
+
+
+def test_descriptor_stride_that_is_no_multiple_of_16_bytes_C13(launch):
+    x, z = sample("float32", (4, 8)), empty("float32", (4, 8))
+    launch(constant_stride_kernel, (1,), x, z, STRIDE=8, M=4, N=8)
+    np.testing.assert_array_equal(z.raw, x.raw)
+    with pytest.raises(Exception, match="16 bytes"):
+        launch(constant_stride_kernel, (1,), x, z, STRIDE=3, M=4, N=4)
+
+
+@triton.jit
 def large_stride_kernel(z, batch, stride):
     tl.store(z, batch.to(tl.int64) * stride)
     tl.store(z + 1, (batch * stride).to(tl.int64))
@@ -1086,6 +1115,20 @@ def test_boolean_parameter_F12(launch):
         launch(flag_kernel, (1,), z, flag)
         seen.append(int(z.raw[0]))
     assert seen == [1, 2, 1]
+
+
+@triton.autotune(configs=[triton.Config({"B": 4}), triton.Config({"B": 8})], key=["n"])
+@triton.jit
+def tuned_flag_kernel(z, n, flag, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(z + i, tl.where(flag, i, -i), mask=i < n)
+
+
+def test_boolean_parameter_of_a_tuned_kernel_F12(launch):
+    for flag in (True, False):
+        z = empty("int32", 4)
+        launch(tuned_flag_kernel, (1,), z, 4, flag)
+        assert z.raw.tolist() == ([0, 1, 2, 3] if flag else [0, -1, -2, -3])
 
 
 @triton.jit
