@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiles import check
+from tiles import check, compare, kernel, random
 
+from triton.backends.cpu.capabilities import host, processor
 from triton.ir import OPS
 
 ADD = "(%u: {t}, %v: {t}) {{\n  %w = add %u, %v : {t}\n  yield %w\n}}"
@@ -211,3 +212,17 @@ def test_dot_of_turned_operands(type: str, m: int, n: int, k: int) -> None:
 %y = permute %b {{order = [1, 0]}} : {k}x{n}x{type}
 %r = dot %x, %y, %c : {m}x{n}x{acc}"""
     check([f"{k}x{m}x{type}", f"{n}x{k}x{type}", f"{m}x{n}x{acc}"], body, [("%r", f"{m}x{n}x{acc}")], ulps=64)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3"])
+def test_older_processors(name: str, level: str) -> None:
+    """Narrower vectors, no masked instructions, no fused multiply-add."""
+    if not host().has("avx2"):
+        pytest.skip("this processor cannot run the code")
+    inputs, body, output = CASES[name]
+    rng = np.random.default_rng(0)
+    gather = name.startswith("gather")
+    args = [random(t, rng, 0 if gather else -100, 20 if gather else 100) for t in inputs]
+    args.append(random(output, rng))
+    compare(kernel(inputs, body, [("%r", output)]), args, cpu=processor(level))
