@@ -13,7 +13,16 @@ import triton.language as tl
 
 @triton.jit
 def attention_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, scale, length, CAUSAL: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    scale,
+    length,
+    CAUSAL: tl.constexpr,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
 ):
     head = tl.program_id(1).to(tl.int64) * length * D
     m = tl.program_id(0) * BM + tl.arange(0, BM)

@@ -78,7 +78,9 @@ def compare(
 
 
 def print_table(rows: list[Row]) -> None:
-    head = f"{'example':<26}{'size':<30}{'triton ms':>11}{'NumPy ms':>11}{'torch ms':>11}{'vs NumPy':>10}{'max error':>11}"
+    head = (
+        f"{'example':<26}{'size':<30}{'triton ms':>11}{'NumPy ms':>11}{'torch ms':>11}{'vs NumPy':>10}{'max error':>11}"
+    )
     print(head)
     print("-" * len(head))
     for r in rows:

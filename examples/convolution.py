@@ -1,8 +1,8 @@
 """Convolutions of two and three dimensions without an im2col matrix.
 
 A program computes a piece of one output line for all output channels: for each tap of the filter it multiplies the
-[outputs, inputs] matrix of weights with an [inputs, width] piece of the picture, read where it lies. Tile sizes are the real
-sizes (3 input channels, for instance): they need not be powers of two.
+[outputs, inputs] matrix of weights with an [inputs, width] piece of the picture, read where it lies. Tile sizes are the
+real sizes (3 input channels, for instance): they need not be powers of two.
 """
 
 import common
@@ -14,7 +14,16 @@ import triton.language as tl
 
 @triton.jit
 def conv2d_kernel(
-    x_ptr, w_ptr, out_ptr, H, W, CI: tl.constexpr, CO: tl.constexpr, R: tl.constexpr, S: tl.constexpr, BLOCK: tl.constexpr
+    x_ptr,
+    w_ptr,
+    out_ptr,
+    H,
+    W,
+    CI: tl.constexpr,
+    CO: tl.constexpr,
+    R: tl.constexpr,
+    S: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """x [CI, H, W], w [R, S, CO, CI], out [CO, H, W]; zero padding keeps the size."""
     y = tl.program_id(1)

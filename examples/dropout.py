@@ -1,4 +1,5 @@
-"""Low-memory dropout: the mask is a function of a seed (Philox 4x32-10), so nothing but the seed is kept for the backward pass."""
+"""Low-memory dropout: the mask is a function of a seed (Philox 4x32-10), so nothing but the seed is kept for the
+backward pass."""
 
 import common
 import numpy as np
@@ -22,14 +23,20 @@ def dropout(x: np.ndarray, out: np.ndarray, p: float, seed: int, block: int = 40
 
 
 def philox_numpy(seed: int, counter: np.ndarray) -> np.ndarray:
-    """First word of Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11, section 3.3)."""
+    """First word of Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11, section
+    3.3)."""
     c0, zero = counter.astype(np.uint64), np.zeros(counter.shape, dtype=np.uint64)
     c1, c2, c3 = zero, zero, zero
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32
     low = np.uint64(0xFFFFFFFF)
     for _ in range(10):
         a, b = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
-        c0, c1, c2, c3 = (b >> np.uint64(32)) ^ c1 ^ np.uint64(k0), b & low, (a >> np.uint64(32)) ^ c3 ^ np.uint64(k1), a & low
+        c0, c1, c2, c3 = (
+            (b >> np.uint64(32)) ^ c1 ^ np.uint64(k0),
+            b & low,
+            (a >> np.uint64(32)) ^ c3 ^ np.uint64(k1),
+            a & low,
+        )
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
     return c0.astype(np.uint32)
 

@@ -41,7 +41,18 @@ def forward_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride, colum
 
 @triton.jit
 def backward_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, rows, columns, STRIPE: tl.constexpr, BLOCK: tl.constexpr
+    dy_ptr,
+    x_ptr,
+    w_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dx_ptr,
+    dw_ptr,
+    db_ptr,
+    rows,
+    columns,
+    STRIPE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     stripe = tl.program_id(0)
     c = tl.arange(0, BLOCK)

@@ -1,4 +1,5 @@
-"""Matrix multiplication of any size, with programs ordered in groups of rows so that panels of B are reused from cache."""
+"""Matrix multiplication of any size, with programs ordered in groups of rows so that panels of B are reused from
+cache."""
 
 import common
 import numpy as np
@@ -62,7 +63,14 @@ def run() -> list[common.Row]:
         if common.torch is not None:
             ta, tb = common.torch.from_numpy(a), common.torch.from_numpy(b)
             with_torch = lambda ta=ta, tb=tb: ta @ tb
-        row = common.compare("matmul", f"{m} x {n} x {k} f32", error, lambda a=a, b=b, c=c: matmul(a, b, c), lambda a=a, b=b: a @ b, with_torch)
+        row = common.compare(
+            "matmul",
+            f"{m} x {n} x {k} f32",
+            error,
+            lambda a=a, b=b, c=c: matmul(a, b, c),
+            lambda a=a, b=b: a @ b,
+            with_torch,
+        )
         rows.append(row)
     return rows
 

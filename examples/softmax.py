@@ -36,7 +36,11 @@ def run() -> list[common.Row]:
     if common.torch is not None:
         tx = common.torch.from_numpy(x)
         with_torch = lambda: common.torch.softmax(tx, dim=1)  # noqa: E731
-    return [common.compare("softmax", "2048 x 781 f32", error, lambda: softmax(x, out), lambda: softmax_numpy(x), with_torch)]
+    return [
+        common.compare(
+            "softmax", "2048 x 781 f32", error, lambda: softmax(x, out), lambda: softmax_numpy(x), with_torch
+        )
+    ]
 
 
 if __name__ == "__main__":

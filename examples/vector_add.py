@@ -32,7 +32,9 @@ def run() -> list[common.Row]:
         tx, ty, tout = map(common.torch.from_numpy, (x, y, np.empty_like(x)))
         with_torch = lambda: common.torch.add(tx, ty, out=tout)  # noqa: E731
     spare = np.empty_like(x)
-    return [common.compare("vector add", f"{n} f32", error, lambda: add(x, y, out), lambda: np.add(x, y, spare), with_torch)]
+    return [
+        common.compare("vector add", f"{n} f32", error, lambda: add(x, y, out), lambda: np.add(x, y, spare), with_torch)
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Kernel launches on a GPU with NumPy arrays: their memory is copied to the device, the kernel runs, and it is copied back.
+"""Kernel launches on a GPU with NumPy arrays: their memory is copied to the device, the kernel runs, and it is copied
+back.
 
 Arrays that share memory keep sharing it on the device, at the same distances, so that views and overlaps mean the same.
 """
@@ -55,7 +56,11 @@ class Memory:
         low, high = np.lib.array_utils.byte_bounds(root)
         span = self.spans.get((low, high))
         if span is None:
-            host = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8) if high > low else np.zeros(0, np.uint8)
+            host = (
+                np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8)
+                if high > low
+                else np.zeros(0, np.uint8)
+            )
             space = torch.empty(high - low + 16, dtype=torch.uint8, device="cuda")
             shift = low % 16  # the same alignment as on the host, so that misaligned arguments stay so
             copy = space[shift : shift + high - low]

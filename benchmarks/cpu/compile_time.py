@@ -1,4 +1,5 @@
-"""Compile and launch time: cold and warm compile of each example's kernels, import, and an empty launch. Prints and returns rows."""
+"""Compile and launch time: cold and warm compile of each example's kernels, import, and an empty launch. Prints and
+returns rows."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ def timed(*args, **kwargs):
     start = time.perf_counter()
     kernel = inner(*args, **kwargs)
     name = getattr(getattr(args[0], "fn", None), "__name__", "?") if args else kwargs["src"].fn.__name__
-    stages = {k: v * 1e3 for k, v in dict(getattr(kernel.metadata, "timings", None) or {}).items() if isinstance(v, float)}
-    rows.append({"kernel": name, "ms": (time.perf_counter() - start) * 1e3, "stages": stages})
+    stages = {k: v * 1e3 for k, v in dict(getattr(kernel.metadata, "timings", None) or {}).items() if isinstance(v,
+    float)} rows.append({"kernel": name, "ms": (time.perf_counter() - start) * 1e3, "stages": stages})
     return kernel
 from triton.runtime import jit
 jit.set_compiler(timed)
@@ -44,7 +45,10 @@ print(json.dumps({"import_ms": import_ms, "rows": rows}))
 
 def probe(cache: str) -> dict:
     run = subprocess.run(
-        [sys.executable, "-c", PROBE, str(EXAMPLES)], capture_output=True, text=True, env={**os.environ, "TRITON_CACHE_DIR": cache}
+        [sys.executable, "-c", PROBE, str(EXAMPLES)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TRITON_CACHE_DIR": cache},
     )
     if run.returncode:
         raise SystemExit(run.stderr)
@@ -58,7 +62,7 @@ def launch_microseconds(repeats: int = 20000) -> float:
     import triton
 
     @triton.jit
-    def empty(a, b, c, d, e, i, j, k, l, m):  # noqa: E741
+    def empty(a, b, c, d, e, i, j, k, l, m):
         pass
 
     arrays = [np.zeros(16, np.float32) for _ in range(5)]

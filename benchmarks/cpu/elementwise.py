@@ -15,7 +15,10 @@ def cases() -> list[Case]:
     for n in (1 << 14, 1 << 20, (1 << 24) + 3):
         x, y = rng.standard_normal((2, n), dtype=np.float32)
         out, spare = np.empty_like(x), np.empty_like(x)
-        calls = {"triton": lambda x=x, y=y, out=out: add(x, y, out), "numpy": lambda x=x, y=y, o=spare: np.add(x, y, out=o)}
+        calls = {
+            "triton": lambda x=x, y=y, out=out: add(x, y, out),
+            "numpy": lambda x=x, y=y, o=spare: np.add(x, y, out=o),
+        }
         if torch is not None:
             tx, ty, to = (torch.from_numpy(v) for v in (x, y, np.empty_like(x)))
             calls["torch"] = lambda tx=tx, ty=ty, to=to: torch.add(tx, ty, out=to)

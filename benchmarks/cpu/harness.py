@@ -1,7 +1,7 @@
 """Measures one operation under several implementations in one run, and keeps what it saw.
 
-Implementations are called in turn, so that a slow spell of the machine hits all of them; the figure is the median. Every
-implementation uses the same number of threads. Results must agree with the reference before anything is timed.
+Implementations are called in turn, so that a slow spell of the machine hits all of them; the figure is the median.
+Every implementation uses the same number of threads. Results must agree with the reference before anything is timed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 THREADS = int(os.environ.get("TRITON_NUM_THREADS", os.cpu_count() or 1))
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TRITON_NUM_THREADS"):
+for _variable in (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "TRITON_NUM_THREADS",
+):
     os.environ.setdefault(_variable, str(THREADS))
 
 import numpy as np  # noqa: E402  (after the thread counts are set)
@@ -87,7 +93,9 @@ def measure(case: Case, seconds: float = 1.0) -> Result:
     expected = as_array(case.calls[reference]()).astype(np.float64)
     error = float(np.max(np.abs(ours - expected) / np.maximum(1.0, np.abs(expected)))) if ours.size else 0.0
     if not error <= case.tolerance:
-        raise SystemExit(f"{case.family} {case.size}: differs from {reference} by {error:g} (allowed {case.tolerance:g})")
+        raise SystemExit(
+            f"{case.family} {case.size}: differs from {reference} by {error:g} (allowed {case.tolerance:g})"
+        )
     for call in case.calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in case.calls}
@@ -105,7 +113,10 @@ def environment() -> dict[str, str]:
     """Date, machine and versions that belong to the figures."""
     import triton
 
-    found = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "threads": str(THREADS)}
+    found = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "threads": str(THREADS),
+    }
     found |= {"python": platform.python_version(), "processor": processor(), "triton": triton.__version__}
     found["command"] = " ".join(["python", *(Path(a).name if "/" in a else a for a in sys.argv)])
     for name in ("numpy", "torch", "numba"):
@@ -126,7 +137,11 @@ def processor() -> str:
 
 def print_results(results: list[Result]) -> None:
     names = ["triton", "numpy", "torch", "numba"]
-    head = f"{'family':<24}{'size':<28}" + "".join(f"{n + ' ms':>12}" for n in names) + f"{'ratio':>8}{'GFLOP/s':>10}{'GB/s':>8}"
+    head = (
+        f"{'family':<24}{'size':<28}"
+        + "".join(f"{n + ' ms':>12}" for n in names)
+        + f"{'ratio':>8}{'GFLOP/s':>10}{'GB/s':>8}"
+    )
     print(head + "\n" + "-" * len(head))
     for r in results:
         cells = "".join(f"{r.milliseconds[n]:>12.3f}" if n in r.milliseconds else f"{'-':>12}" for n in names)

@@ -2,7 +2,8 @@
 
     python benchmarks/cpu/run.py [family ...] [--seconds S] [--save NAME] [--plot FOLDER]
 
-``--save NAME`` writes benchmarks/results/NAME.json with date, machine and versions; ``--plot`` draws one picture a family.
+``--save NAME`` writes benchmarks/results/NAME.json with date, machine and versions; ``--plot`` draws one picture a
+family.
 """
 
 from __future__ import annotations

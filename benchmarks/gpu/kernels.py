@@ -111,5 +111,5 @@ def attention_kernel(
 
 
 @triton.jit
-def empty_kernel(a, b, c, d, e, i, j, k, l, m):  # noqa: E741
+def empty_kernel(a, b, c, d, e, i, j, k, l, m):
     pass

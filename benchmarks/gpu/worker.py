@@ -1,4 +1,5 @@
-"""Measures the kernels under the ``triton`` that this process imports; prints one JSON object. Started by ``run.py``."""
+"""Measures the kernels under the ``triton`` that this process imports; prints one JSON object. Started by
+``run.py``."""
 
 from __future__ import annotations
 
@@ -42,19 +43,40 @@ def elementwise():
     x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
     out = torch.empty_like(x)
     call = lambda: kernels.add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)  # noqa: E731
-    yield "vector add, 2^27+3 fp32", call, lambda: close(out, x + y, 1e-7), lambda: torch.add(x, y, out=out), 12 * n, "TB/s"
+    yield (
+        "vector add, 2^27+3 fp32",
+        call,
+        lambda: close(out, x + y, 1e-7),
+        lambda: torch.add(x, y, out=out),
+        12 * n,
+        "TB/s",
+    )
     r, c = 8192, 4000
     s = torch.randn(r, c, device="cuda", dtype=torch.float16)
     so = torch.empty_like(s)
     call = lambda: kernels.softmax_kernel[(r,)](so, s, c, c, BLOCK=4096, num_warps=8)  # noqa: E731
-    yield "softmax 8192x4000 fp16", call, lambda: close(so, torch.softmax(s.float(), 1), 1e-3), lambda: torch.softmax(s, 1), 4 * r * c, "TB/s"
+    yield (
+        "softmax 8192x4000 fp16",
+        call,
+        lambda: close(so, torch.softmax(s.float(), 1), 1e-3),
+        lambda: torch.softmax(s, 1),
+        4 * r * c,
+        "TB/s",
+    )
     r, c = 8192, 5000
     v = torch.randn(r, c, device="cuda", dtype=torch.float16)
     w, b = torch.randn(c, device="cuda", dtype=torch.float16), torch.randn(c, device="cuda", dtype=torch.float16)
     vo, mean, rstd = torch.empty_like(v), torch.empty(r, device="cuda"), torch.empty(r, device="cuda")
     call = lambda: kernels.layer_norm_kernel[(r,)](v, vo, w, b, mean, rstd, c, c, 1e-5, BLOCK=2048, num_warps=8)  # noqa: E731
     expected = torch.nn.functional.layer_norm(v.float(), (c,), w.float(), b.float())
-    yield "layer norm 8192x5000 fp16", call, lambda: close(vo, expected, 1e-3), lambda: torch.layer_norm(v, (c,), w, b), 4 * r * c, "TB/s"
+    yield (
+        "layer norm 8192x5000 fp16",
+        call,
+        lambda: close(vo, expected, 1e-3),
+        lambda: torch.layer_norm(v, (c,), w, b),
+        4 * r * c,
+        "TB/s",
+    )
 
 
 def products(sizes):
@@ -85,7 +107,18 @@ def attention():
 
         def call(q=q, k=k, v=v, out=out, d=d, causal=causal):
             kernels.attention_kernel[(length // 128, heads)](
-                q, k, v, out, d**-0.5, length, CAUSAL=causal, D=d, BM=128, BN=64, num_warps=4 if d == 64 else 8, num_stages=3
+                q,
+                k,
+                v,
+                out,
+                d**-0.5,
+                length,
+                CAUSAL=causal,
+                D=d,
+                BM=128,
+                BN=64,
+                num_warps=4 if d == 64 else 8,
+                num_stages=3,
             )
 
         step = torch.nn.functional.scaled_dot_product_attention

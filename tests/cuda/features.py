@@ -221,12 +221,27 @@ FEATURES = {
     "batched dot": Feature(batched_kernel, {"a": "*fp16", "b": "*fp16", "c": "*fp32"}, {"B": 4, "N": 16}),
     "loops and branches": Feature(loop_kernel, {**FLOAT, "n": "i32", "step": "i32"}, {"N": 128}),
     "random numbers": Feature(random_kernel, {"z": "*fp32", "seed": "i64"}, {"N": 128}),
-    "block pointers": Feature(block_pointer_kernel, {**FLOAT, "m": "i32", "n": "i32", "stride": "i64"}, {"M": 16, "N": 32}),
+    "block pointers": Feature(
+        block_pointer_kernel, {**FLOAT, "m": "i32", "n": "i32", "stride": "i64"}, {"M": 16, "N": 32}
+    ),
     "descriptors": Feature(descriptor_kernel, {**FLOAT, "m": "i32", "n": "i32"}, {"M": 16, "N": 32}),
     "print and assert": Feature(debug_kernel, {"x": "*fp32"}, {"N": 64}, {"debug": True}),
     "function call": Feature(call_kernel, {**FLOAT, "n": "i32"}),
 }
-for _kind in ("fp16", "bf16", "fp32", "fp64", "i8", "i64", "u16", "fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16"):
+for _kind in (
+    "fp16",
+    "bf16",
+    "fp32",
+    "fp64",
+    "i8",
+    "i64",
+    "u16",
+    "fp8e4nv",
+    "fp8e5",
+    "fp8e4b15",
+    "fp8e4b8",
+    "fp8e5b16",
+):
     FEATURES[f"cast {_kind} to fp32"] = Feature(cast_kernel, {"x": "*" + _kind, "z": "*fp32"}, {"N": 64})
     FEATURES[f"cast fp32 to {_kind}"] = Feature(cast_kernel, {"x": "*fp32", "z": "*" + _kind}, {"N": 64})
 for _op in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "floor", "sigmoid", "abs"):
@@ -234,8 +249,12 @@ for _op in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqr
 FEATURES["exp of fp64"] = Feature(unary_kernel, {"x": "*fp64", "z": "*fp64"}, {"N": 64, "OP": "exp"})
 for _op in ("add", "max", "xchg", "cas"):
     FEATURES[f"atomic {_op}"] = Feature(atomic_kernel, {"x": "*i32", "z": "*i32", "i": "*i32"}, {"N": 64, "OP": _op})
-FEATURES["atomic add of fp16"] = Feature(atomic_kernel, {"x": "*fp16", "z": "*fp16", "i": "*i32"}, {"N": 64, "OP": "add"})
-FEATURES["atomic max of fp32"] = Feature(atomic_kernel, {"x": "*fp32", "z": "*fp32", "i": "*i32"}, {"N": 64, "OP": "max"})
+FEATURES["atomic add of fp16"] = Feature(
+    atomic_kernel, {"x": "*fp16", "z": "*fp16", "i": "*i32"}, {"N": 64, "OP": "add"}
+)
+FEATURES["atomic max of fp32"] = Feature(
+    atomic_kernel, {"x": "*fp32", "z": "*fp32", "i": "*i32"}, {"N": 64, "OP": "max"}
+)
 for _kind in ("fp16", "bf16", "fp32", "fp8e4nv", "fp8e5"):
     FEATURES[f"dot of {_kind}"] = Feature(
         dot_kernel,

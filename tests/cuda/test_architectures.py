@@ -1,6 +1,8 @@
-"""Compile-only: every language feature for every NVIDIA architecture, down to machine code where a ptxas is found. No GPU needed.
+"""Compile-only: every language feature for every NVIDIA architecture, down to machine code where a ptxas is found. No
+GPU needed.
 
-What ptxas says of registers and spills is kept in the test's properties. Which instruction a matrix product uses is checked in the PTX.
+What ptxas says of registers and spills is kept in the test's properties. Which instruction a matrix product uses is
+checked in the PTX.
 """
 
 import features
@@ -17,7 +19,11 @@ ARCHITECTURES = [70, 75, 80, 86, 89, 90, 100, 103, 120]
 def compiled(kernel, arch, signature, constants, divisible=(), **options):
     names = [p.name for p in kernel.params]
     full = {name: signature.get(name, "constexpr") for name in names}
-    attrs = {(names.index(n),): [("tt.divisibility", 16)] for n, kind in signature.items() if kind[0] == "*" or n in divisible}
+    attrs = {
+        (names.index(n),): [("tt.divisibility", 16)]
+        for n, kind in signature.items()
+        if kind[0] == "*" or n in divisible
+    }
     source = ASTSource(kernel, full, {(names.index(n),): value for n, value in constants.items()}, attrs)
     return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
 
@@ -56,7 +62,13 @@ INSTRUCTIONS = [
 @pytest.mark.parametrize("kind, out, precision, since, instruction", INSTRUCTIONS)
 def test_matrix_instruction(kind, out, precision, since, instruction, arch):
     signature = {"a": kind, "b": kind, "c": "*" + {"int32": "i32"}.get(out, out)}
-    constants = {"M": 32, "N": 32, "K": 32, "PRECISION": precision, "OUT": getattr(triton.language, {"fp32": "float32", "fp64": "float64"}.get(out, out))}
+    constants = {
+        "M": 32,
+        "N": 32,
+        "K": 32,
+        "PRECISION": precision,
+        "OUT": getattr(triton.language, {"fp32": "float32", "fp64": "float64"}.get(out, out)),
+    }
     ptx = compiled(features.dot_kernel, arch, signature, constants).asm["ptx"]
     assert (instruction in ptx) is (arch >= since)
     if arch < since and out != "int32":

@@ -89,7 +89,9 @@ def dot_kernel(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECI
     tl.store(c + m[:, None] * N + n[None, :], tl.dot(x, y, input_precision=PRECISION))
 
 
-@pytest.mark.parametrize("precision, bound", [("tf32", 2e-3), ("tf32x3", 3e-6), ("bf16x3", 3e-5), ("bf16x6", 3e-6), ("ieee", 2e-6)])
+@pytest.mark.parametrize(
+    "precision, bound", [("tf32", 2e-3), ("tf32x3", 3e-6), ("bf16x3", 3e-5), ("bf16x6", 3e-6), ("ieee", 2e-6)]
+)
 @pytest.mark.parametrize("shape", [(64, 64, 64), (128, 32, 16), (5, 7, 3)])
 def test_dot_precisions(torch, precision, bound, shape):
     m, n, k = shape
@@ -125,7 +127,10 @@ def reduce_kernel(x, y, M: tl.constexpr, N: tl.constexpr):
 @pytest.mark.parametrize("shape", [(4, 4), (33, 17), (64, 128)])
 def test_scan_sort_reduce_under_every_number_of_warps(torch, warps, shape):
     m, n = shape
-    x, y = torch.randint(-1000, 1000, shape, dtype=torch.int32, device="cuda"), torch.empty(n, dtype=torch.int32, device="cuda")
+    x, y = (
+        torch.randint(-1000, 1000, shape, dtype=torch.int32, device="cuda"),
+        torch.empty(n, dtype=torch.int32, device="cuda"),
+    )
     reduce_kernel[(1,)](x, y, M=m, N=n, num_warps=warps)
     assert torch.equal(y, x.sort(1).values.cumsum(0, dtype=torch.int32).sum(0, dtype=torch.int32))
 
@@ -135,7 +140,12 @@ def asm_kernel(x, y, B: tl.constexpr):
     i = tl.arange(0, B)
     v = tl.load(x + i)
     out = tl.inline_asm_elementwise(
-        "{ .reg .b32 t; and.b32 t, $1, 0x1F1F1F1F; shl.b32 $0, t, 3; }", "=r,r", [v], dtype=tl.int8, is_pure=True, pack=4
+        "{ .reg .b32 t; and.b32 t, $1, 0x1F1F1F1F; shl.b32 $0, t, 3; }",
+        "=r,r",
+        [v],
+        dtype=tl.int8,
+        is_pure=True,
+        pack=4,
     )
     tl.store(y + i, out)
 

@@ -21,7 +21,8 @@ from triton.layouts.linear import (
 
 
 def random_layout(rng: random.Random, shape: tuple[int, ...], lanes: int = 5, warps: int = 2) -> LinearLayout:
-    """A random surjective layout: a random invertible matrix dealt to inputs, with replicas where threads are left over."""
+    """A random surjective layout: a random invertible matrix dealt to inputs, with replicas where threads are left
+    over."""
     bits = sum((n - 1).bit_length() for n in shape)
     vectors: list[int] = []
     while len(vectors) < bits:
@@ -113,7 +114,9 @@ def test_select_conversion(seed: int) -> None:
     for i in range(len(reached)):
         for v in source.register:
             reached[i] ^= v if rng.random() < 0.5 else 0
-    target = LinearLayout(source.shape, source.register, tuple(a ^ b for a, b in zip(source.lane, reached, strict=True)), source.warp)
+    target = LinearLayout(
+        source.shape, source.register, tuple(a ^ b for a, b in zip(source.lane, reached, strict=True)), source.warp
+    )
     assert plan_conversion(source, target).kind in ("none", "registers", "select")
     first, changes = register_sources(source, target), register_changes(source, target, "lane")
     for lane in range(target.lanes):

@@ -17,7 +17,8 @@ def test_addresses_are_a_permutation_without_conflicts(seed: int, width: int) ->
     source, target = random_layout(rng, shape), random_layout(rng, shape)
     plan = plan_shared(source, target, width)
     assert sorted(plan.address(i) for i in range(plan.elements)) == list(range(plan.elements))
-    # 2 and 1 byte elements: several lanes may share a word only if the map puts them there, so a bound of 4/width remains
+    # 2 and 1 byte elements: several lanes may share a word only if the map puts them there, so a bound of 4/width
+    # remains
     bound = max(1, 4 // (width * plan.vector))
     assert conflicts(source, plan, width) <= bound
     assert conflicts(target, plan, width) <= bound

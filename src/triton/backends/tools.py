@@ -14,8 +14,10 @@ from pathlib import Path
 
 
 def find_programs(name: str, variable: str, packages: Sequence[str] = ()) -> list[Path]:
-    """Every program ``name`` in order: what ``variable`` names (then only that), ``bin`` of the conda environment, PATH, and
-    ``packages``, which are glob patterns below site-packages. Raises FileNotFoundError when the variable names something that is not there."""
+    """Every program ``name`` in order: what ``variable`` names (then only that), ``bin`` of the conda environment,
+    PATH, and
+    ``packages``, which are glob patterns below site-packages. Raises FileNotFoundError when the variable names
+    something that is not there."""
     given = os.environ.get(variable)
     if given:
         if not Path(given).is_file():

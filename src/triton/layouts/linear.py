@@ -1,13 +1,14 @@
 """Linear layouts: which thread holds which element of a tile.
 
-A layout is a linear map over GF(2) from the bits of (register, lane, warp, block) to the bits of a tile coordinate. Sizes
-that are not powers of two are padded up; a coordinate is one integer, the row-major index in the padded shape, so that
+A layout is a linear map over GF(2) from the bits of (register, lane, warp, block) to the bits of a tile coordinate.
+Sizes that are not powers of two are padded up; a coordinate is one integer, the row-major index in the padded shape, so
+that
 
     coordinate(register, lane, ...) = XOR of the basis vectors of the bits that are set.
 
-A zero basis vector means that both values of that bit hold the same element (a replica). Every layout here is surjective: each
-element is held somewhere. The algebra (products, slices, inverses, conversion planning) needs nothing else, which is why no
-case of reshape, transpose, reduction or conversion is special.
+A zero basis vector means that both values of that bit hold the same element (a replica). Every layout here is
+surjective: each element is held somewhere. The algebra (products, slices, inverses, conversion planning) needs nothing
+else, which is why no case of reshape, transpose, reduction or conversion is special.
 
 Example: a 4x8 tile over 8 lanes with 2 consecutive elements in each of 4 registers:
 
@@ -42,7 +43,8 @@ def _bits(value: int) -> Iterable[int]:
 
 @dataclass(frozen=True)
 class LinearLayout:
-    """``bases[input]`` is the tuple of basis vectors of that input's bits, lowest bit first; ``shape`` is the tile's real shape."""
+    """``bases[input]`` is the tuple of basis vectors of that input's bits, lowest bit first; ``shape`` is the tile's
+    real shape."""
 
     shape: tuple[int, ...]
     register: tuple[int, ...] = ()
@@ -85,7 +87,9 @@ class LinearLayout:
     def __call__(self, register: int = 0, lane: int = 0, warp: int = 0, block: int = 0) -> int:
         """The padded row-major index of the element held there."""
         result = 0
-        for basis, value in zip((self.register, self.lane, self.warp, self.block), (register, lane, warp, block), strict=True):
+        for basis, value in zip(
+            (self.register, self.lane, self.warp, self.block), (register, lane, warp, block), strict=True
+        ):
             for bit in _bits(value):
                 result ^= basis[bit]
         return result
@@ -149,7 +153,8 @@ class LinearLayout:
         return LinearLayout(shape, self.register, self.lane, self.warp, self.block)
 
     def narrowed(self, axis: int) -> LinearLayout:
-        """The layout that an operand of size 1 along ``axis`` has when it is broadcast to this one without moving data."""
+        """The layout that an operand of size 1 along ``axis`` has when it is broadcast to this one without moving
+        data."""
         return self.without_axis(axis).with_axis(axis)
 
     # Facts --------------------------------------------------------------------------------------------------------
@@ -256,7 +261,8 @@ def complement(vectors: Iterable[int], bits: int) -> tuple[int, ...]:
 
 
 def solve(vectors: Sequence[int], target: int) -> int | None:
-    """A combination (bit i set: vector i takes part) whose XOR is ``target``; None when there is none. Prefers few, low bits."""
+    """A combination (bit i set: vector i takes part) whose XOR is ``target``; None when there is none. Prefers few, low
+    bits."""
     rows: dict[int, tuple[int, int]] = {}
     for i, v in enumerate(vectors):
         combination = 1 << i
@@ -282,8 +288,8 @@ def solve(vectors: Sequence[int], target: int) -> int | None:
 def distribute(
     shape: tuple[int, ...], order: Sequence[int], per_thread: Sequence[int], lanes: int, warps: int, blocks: int = 1
 ) -> LinearLayout:
-    """A blocked layout: ``per_thread`` consecutive elements along each axis, then lanes, then warps, along ``order`` (fastest
-    axis first); what is left repeats over registers, what is too many threads for the tile holds replicas.
+    """A blocked layout: ``per_thread`` consecutive elements along each axis, then lanes, then warps, along ``order``
+    (fastest axis first); what is left repeats over registers, what is too many threads for the tile holds replicas.
 
     ``lanes``, ``warps`` and ``blocks`` are powers of two.
     """
@@ -316,8 +322,8 @@ def distribute(
 class Conversion:
     """How to bring a tile from one layout to another.
 
-    ``kind``: ``none`` (same placement), ``registers`` (renaming within a thread), ``select`` (within a thread too, but which register it
-    is depends on lane and warp), ``shuffle`` (within a warp), ``shared``.
+    ``kind``: ``none`` (same placement), ``registers`` (renaming within a thread), ``select`` (within a thread too, but
+    which register it is depends on lane and warp), ``shuffle`` (within a warp), ``shared``.
     """
 
     kind: str
@@ -326,12 +332,18 @@ class Conversion:
 def plan_conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
     """The cheapest way that moves every element of ``source`` to where ``target`` wants it.
 
-    Registers suffice when each thread already holds all that it must hold: what the vectors of a lane, warp or block bit differ by is
-    made up by registers (``select``), or is nothing (``registers``). Shuffles suffice when that holds for warps and blocks.
+    Registers suffice when each thread already holds all that it must hold: what the vectors of a lane, warp or block
+    bit differ by is made up by registers (``select``), or is nothing (``registers``). Shuffles suffice when that holds
+    for warps and blocks.
     """
     if source.shape != target.shape:
         raise ValueError(f"layouts of different tiles: {source.shape} and {target.shape}")
-    if (source.register, source.lane, source.warp, source.block) == (target.register, target.lane, target.warp, target.block):
+    if (source.register, source.lane, source.warp, source.block) == (
+        target.register,
+        target.lane,
+        target.warp,
+        target.block,
+    ):
         return Conversion("none")
 
     def reaches(fixed: Sequence[str], moving: Sequence[str]) -> bool:
@@ -354,7 +366,8 @@ def plan_conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
 
 
 def register_sources(source: LinearLayout, target: LinearLayout) -> list[int]:
-    """For a ``registers`` or ``select`` conversion: the source register of each target register at lane 0, warp 0, block 0."""
+    """For a ``registers`` or ``select`` conversion: the source register of each target register at lane 0, warp 0,
+    block 0."""
     result = []
     for r in range(target.registers):
         found = solve(source.register, target(r))
@@ -364,7 +377,8 @@ def register_sources(source: LinearLayout, target: LinearLayout) -> list[int]:
 
 
 def register_changes(source: LinearLayout, target: LinearLayout, name: str) -> list[int]:
-    """For a ``select`` conversion: what each bit of ``name`` (lane or warp), when set, changes the source register's number by (XOR)."""
+    """For a ``select`` conversion: what each bit of ``name`` (lane or warp), when set, changes the source register's
+    number by (XOR)."""
     result = []
     for ours, theirs in zip(getattr(source, name), getattr(target, name), strict=True):
         found = solve(source.register, ours ^ theirs)

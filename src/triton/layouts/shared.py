@@ -1,14 +1,16 @@
-"""Where a tile's elements lie in shared memory while it changes layout: a linear map chosen so that banks do not conflict.
+"""Where a tile's elements lie in shared memory while it changes layout: a linear map chosen so that banks do not
+conflict.
 
-Shared memory has 32 banks of 4 bytes. The threads of a warp that are served together must touch different banks; an access of 8
-(16) bytes a thread is served for a half (quarter) of the warp at a time. Let A and B be the spans of the lane vectors of the
-writing and the reading layout (those served together), both modulo the vector that one thread accesses. Elements whose difference
-lies in a space H may share a bank, so H must meet A and B in zero only. The largest such H is
+Shared memory has 32 banks of 4 bytes. The threads of a warp that are served together must touch different banks; an
+access of 8 (16) bytes a thread is served for a half (quarter) of the warp at a time. Let A and B be the spans of the
+lane vectors of the writing and the reading layout (those served together), both modulo the vector that one thread
+accesses. Elements whose difference lies in a space H may share a bank, so H must meet A and B in zero only. The largest
+such H is
 
     (a complement of A + B)  +  span of a_i ^ b_i,   a_i completing A n B to A, b_i completing A n B to B,
 
-and an address is made of, from low to high bits: the thread's vector, a complement of H (the banks), H (the rows). No padding is needed,
-and where the sizes leave no such H the conflicts are the fewest possible.
+and an address is made of, from low to high bits: the thread's vector, a complement of H (the banks), H (the rows). No
+padding is needed, and where the sizes leave no such H the conflicts are the fewest possible.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class SharedPlan:
 
 
 def plan_shared(source: LinearLayout, target: LinearLayout, element_bytes: int) -> SharedPlan:
-    """A placement for writing in layout ``source`` and reading in layout ``target``, each element ``element_bytes`` wide."""
+    """A placement for writing in layout ``source`` and reading in layout ``target``, each element ``element_bytes``
+    wide."""
     bits = source.total_bits
     limit = max(0, (16 // element_bytes).bit_length() - 1)
     vector: list[int] = []
@@ -66,13 +69,17 @@ def _served(access_bytes: int) -> int:
 
 def _modulo(vectors: tuple[int, ...], base: list[int]) -> list[int]:
     """Vectors that stay independent when ``base`` counts as zero."""
-    return list(independent([*base, *vectors])[len(base) :]) if rank_of(base) == len(base) else list(independent(vectors))
+    return (
+        list(independent([*base, *vectors])[len(base) :]) if rank_of(base) == len(base) else list(independent(vectors))
+    )
 
 
 def _rows(first: list[int], second: list[int], vector: list[int], bits: int) -> list[int]:
     """A largest space that meets span(first) and span(second) in zero only, modulo ``vector``."""
     extra = list(independent([*vector, *first, *second])[len(vector) + len(first) :])  # completes A to A + B, out of B
-    mirror = list(independent([*vector, *second, *first])[len(vector) + len(second) :])  # completes B to A + B, out of A
+    mirror = list(
+        independent([*vector, *second, *first])[len(vector) + len(second) :]
+    )  # completes B to A + B, out of A
     paired = [a ^ b for a, b in zip(mirror, extra, strict=False)]
     outside = complement([*vector, *first, *second], bits)
     return [*paired, *outside]
@@ -89,7 +96,8 @@ def _inverse(basis: list[int], bits: int) -> tuple[int, ...]:
 
 
 def conflicts(layout: LinearLayout, plan: SharedPlan, element_bytes: int) -> int:
-    """The worst number of times a bank is asked for different words by lanes that are served together (1: no conflict)."""
+    """The worst number of times a bank is asked for different words by lanes that are served together (1: no
+    conflict)."""
     step = plan.vector * element_bytes
     worst = 1
     for register in range(0, layout.registers, plan.vector):

@@ -1,18 +1,19 @@
 """Gives every tensor a linear layout: from stage ``tile`` to stage ``layout``.
 
 Requires: stage ``tile``; functions with tensor parameters or results are inlined.
-Ensures: stage ``layout``. Every tensor type names a layout of ``module.attrs["layouts"]``; memory accesses are coalesced; matrix
-products have the operand layouts that the target's hook asks for; elementwise ops agree on one layout; ``convert_layout`` stands
-where a value is needed in another layout than it was made in. Values that cost little to make again (constants, ranges, index
-arithmetic, broadcasts) are made again in the wanted layout instead of converted.
+Ensures: stage ``layout``. Every tensor type names a layout of ``module.attrs["layouts"]``; memory accesses are
+coalesced; matrix products have the operand layouts that the target's hook asks for; elementwise ops agree on one
+layout;
+``convert_layout`` stands where a value is needed in another layout than it was made in. Values that cost little to make
+again (constants, ranges, index arithmetic, broadcasts) are made again in the wanted layout instead of converted.
 
     %p = addptr %base, %offsets : 128xptr<f32>        %p = addptr %base, %offsets : 128xptr<f32> #L0
     %x = load %p : 128xf32                       =>   %x = load %p : 128xf32 #L0
     %s = reduce %x {axis = 0} : f32 ...               %s = reduce %x {axis = 0} : f32 ...
 
-How: one walk finds for every value the layout its producer wants (memory: coalesced; dot: the target's; reduce: a slice; the
-rest: that of an operand), repeated until loop-carried values agree; a second walk rebuilds the function, asking for each
-operand in the layout its user needs.
+How: one walk finds for every value the layout its producer wants (memory: coalesced; dot: the target's; reduce: a
+slice; the rest: that of an operand), repeated until loop-carried values agree; a second walk rebuilds the function,
+asking for each operand in the layout its user needs.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class DotLayouts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LayoutOptions:
-    """``lanes`` per warp and ``warps`` per program, powers of two; ``access_bits`` is the widest memory access of a thread."""
+    """``lanes`` per warp and ``warps`` per program, powers of two; ``access_bits`` is the widest memory access of a
+    thread."""
 
     lanes: int
     warps: int
@@ -49,7 +51,9 @@ class LayoutOptions:
 
 _MEMORY = frozenset({"load", "store", "atomic_rmw", "atomic_cas", "desc_load", "desc_store"})
 _SHAPE_ONLY = frozenset({"constant", "splat", "arange", "expand_dims", "broadcast", "permute"})
-_OWN_LAYOUT = frozenset({"reduce", "scan", "sort", "histogram", "print", "assert", "map"})  # take operands as they are, alike
+_OWN_LAYOUT = frozenset(
+    {"reduce", "scan", "sort", "histogram", "print", "assert", "map"}
+)  # take operands as they are, alike
 _CONTROL = frozenset({"for", "while", "if"})
 
 
@@ -84,7 +88,8 @@ def default_layout(shape: tuple[int, ...], options: LayoutOptions) -> LinearLayo
 
 
 def coalesced_layout(shape: tuple[int, ...], order: Sequence[int], width: int, options: LayoutOptions) -> LinearLayout:
-    """A blocked layout with up to ``width`` consecutive elements of axis ``order[0]`` a thread, fewer while threads are idle."""
+    """A blocked layout with up to ``width`` consecutive elements of axis ``order[0]`` a thread, fewer while threads are
+    idle."""
     spare = prod(padded(shape)) // (options.lanes * options.warps)
     per_thread = [1] * len(shape)
     per_thread[order[0]] = min(width, max(1, spare), padded(shape)[order[0]])
@@ -153,7 +158,8 @@ class _Guess:
                 return
 
     def anchor(self, op: Op, shaped: Value) -> LinearLayout:
-        """The layout in which neighbouring threads touch neighbouring addresses, each with the widest aligned access."""
+        """The layout in which neighbouring threads touch neighbouring addresses, each with the widest aligned
+        access."""
         pointer, shape = op.operands[0], _shape(shaped)
         element = element_of(shaped.type)
         bits = max(8, element.pointee.bits if isinstance(element, PointerType) else element.bits)
@@ -228,7 +234,9 @@ class _Guess:
             self.block(region)
             end = region.terminator
             yielded = end.operands[1:] if end.kind == "condition" else end.operands
-            for value, target in zip(yielded, op.results if op.kind == "if" or end.kind == "condition" else args, strict=True):
+            for value, target in zip(
+                yielded, op.results if op.kind == "if" or end.kind == "condition" else args, strict=True
+            ):
                 if target not in self.layouts:
                     self.set(target, self.layouts.get(value))
         if op.kind != "if":
@@ -266,7 +274,8 @@ class _Rewrite:
     def block(
         self, block: Block, args: Sequence[LinearLayout | None], yields: Sequence[LinearLayout | None] | None
     ) -> list[Op]:
-        """The block's ops rebuilt; its arguments get ``args``, and with ``yields`` its last operands are brought to those."""
+        """The block's ops rebuilt; its arguments get ``args``, and with ``yields`` its last operands are brought to
+        those."""
         outer, self.out = self.out, []
         self.scopes.append({})
         for arg, layout in zip(block.args, args, strict=True):
@@ -296,7 +305,9 @@ class _Rewrite:
         op = value.op
         if value in self.guesses.transparent and op is not None:
             layouts = [operand_layout(op, v, layout) if _is_tensor(v) else None for v in op.operands]
-            made = Op(op.kind, self.wanted(op.operands, layouts), [self.typed(value.type, layout)], dict(op.attrs), (), op.loc)
+            made = Op(
+                op.kind, self.wanted(op.operands, layouts), [self.typed(value.type, layout)], dict(op.attrs), (), op.loc
+            )
         else:
             made = Op("convert_layout", [value], [self.typed(value.type, layout)], {}, (), self.loc)
         self.out.append(made)
@@ -330,7 +341,9 @@ class _Rewrite:
         if kind in _OWN_LAYOUT:
             lead = next((v for v in op.operands if v in self.home), op.operands[0] if op.operands else None)
             return [
-                None if not _is_tensor(v) else self.present(lead if lead is not None and _shape(lead) == _shape(v) else v)
+                None
+                if not _is_tensor(v)
+                else self.present(lead if lead is not None and _shape(lead) == _shape(v) else v)
                 for v in op.operands
             ]
         found: list[LinearLayout | None] = []
@@ -378,7 +391,8 @@ class _Rewrite:
 
 
 def operand_layout(op: Op, operand: Value, layout: LinearLayout) -> LinearLayout:
-    """The layout in which ``op``, elementwise or a change of shape, must get ``operand`` so that its result has ``layout``."""
+    """The layout in which ``op``, elementwise or a change of shape, must get ``operand`` so that its result has
+    ``layout``."""
     shape = _shape(operand)
     if op.kind == "expand_dims":
         return layout.without_axis(op.attrs["axis"])

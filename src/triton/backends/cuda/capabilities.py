@@ -1,13 +1,26 @@
-"""What each NVIDIA architecture can do. Sources: PTX ISA 8.8 to 9.0 (target ISA notes of each instruction); CUDA C++ Programming
-Guide, "Compute Capabilities" (shared memory per block)."""
+"""What each NVIDIA architecture can do. Sources: PTX ISA 8.8 to 9.0 (target ISA notes of each instruction); CUDA C++
+Programming Guide, "Compute Capabilities" (shared memory per block)."""
 
 from __future__ import annotations
 
 from ...ir.capabilities import Capabilities
 
 WARP = 32
-SHARED_OPTIN = {70: 98304, 72: 98304, 75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448, 100: 232448, 103: 232448,
-                110: 232448, 120: 101376, 121: 101376}  # fmt: skip
+SHARED_OPTIN = {
+    70: 98304,
+    72: 98304,
+    75: 65536,
+    80: 166912,
+    86: 101376,
+    87: 166912,
+    89: 101376,
+    90: 232448,
+    100: 232448,
+    103: 232448,
+    110: 232448,
+    120: 101376,
+    121: 101376,
+}
 OLDEST = 70
 
 
@@ -34,7 +47,8 @@ def target_name(arch: int) -> str:
 
 
 def ptx_version(arch: int) -> int:
-    """The oldest PTX version (times ten) that has what we emit for ``arch``; older drivers and ptxas accept old versions only."""
+    """The oldest PTX version (times ten) that has what we emit for ``arch``; older drivers and ptxas accept old
+    versions only."""
     if arch >= 110:
         return 90
     if arch >= 103:

@@ -54,13 +54,15 @@ def find_libdevice(arch: int) -> Path:
     found = find_file([f"nvidia/{p}/nvvm/libdevice/{name}" for p in ("cu1*", "cuda_nvcc", "cuda_nvvm")])
     if found is None:
         shown = ", ".join(map(str, places))
-        raise FileNotFoundError(f"this kernel needs {name} of the CUDA toolkit (set TRITON_LIBDEVICE_PATH); looked at {shown}")
+        raise FileNotFoundError(
+            f"this kernel needs {name} of the CUDA toolkit (set TRITON_LIBDEVICE_PATH); looked at {shown}"
+        )
     return found
 
 
 def find_ptxas(arch: int) -> Path | None:
-    """The first ptxas that knows ``arch``: releases from 13.0 on have dropped compute capabilities below 7.5, and each new one
-    came with a release (CUDA Toolkit release notes, "ptxas")."""
+    """The first ptxas that knows ``arch``: releases from 13.0 on have dropped compute capabilities below 7.5, and each
+    new one came with a release (CUDA Toolkit release notes, "ptxas")."""
     oldest = 12.9 if arch >= 103 and arch != 120 else 12.8 if arch >= 100 else 11.8 if arch >= 89 else 11.1
     for ptxas in find_programs("ptxas", "TRITON_PTXAS_PATH", _PTXAS_PACKAGES):
         release = float(ptxas_release(str(ptxas)) or 0)
@@ -85,17 +87,30 @@ def make_cubin(ptx: str, arch: int, extra: str | None) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
         source, target = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
-        command = [str(ptxas), f"-arch={target_name(arch)}", "-v", *(extra or "").split(), str(source), "-o", str(target)]
+        command = [
+            str(ptxas),
+            f"-arch={target_name(arch)}",
+            "-v",
+            *(extra or "").split(),
+            str(source),
+            "-o",
+            str(target),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            shown = "\n".join(line.replace(str(source), "kernel.ptx") for line in (done.stderr or done.stdout).splitlines())
+            shown = "\n".join(
+                line.replace(str(source), "kernel.ptx") for line in (done.stderr or done.stdout).splitlines()
+            )
             raise PTXASError(f"ptxas {ptxas_release(str(ptxas))} ended with {done.returncode}: {shown}")
         return target.read_bytes(), done.stderr
 
 
 def disassemble(cubin: bytes) -> str | None:
     """SASS, by ``nvdisasm`` or ``cuobjdump`` where one is found."""
-    for name, variable, flags in (("nvdisasm", "TRITON_NVDISASM_PATH", ["-c"]), ("cuobjdump", "TRITON_CUOBJDUMP_PATH", ["-sass"])):
+    for name, variable, flags in (
+        ("nvdisasm", "TRITON_NVDISASM_PATH", ["-c"]),
+        ("cuobjdump", "TRITON_CUOBJDUMP_PATH", ["-sass"]),
+    ):
         for program in find_programs(name, variable, _PTXAS_PACKAGES)[:1]:
             with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
                 file.write(cubin)

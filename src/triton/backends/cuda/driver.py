@@ -8,15 +8,17 @@ from typing import Any, ClassVar
 
 from ..._C import libtriton
 from ..compiler import GPUTarget
-from ..driver import Benchmarker, DriverBase, LoadedKernel
+from ..driver import Benchmarker, DriverBase, LoadedKernel, Scratch
 from .capabilities import WARP
 
 
 class CUDADriver(DriverBase):
-    """NVIDIA GPUs. The current device and stream are torch's where torch uses CUDA, else those of the thread's context."""
+    """NVIDIA GPUs. The current device and stream are torch's where torch uses CUDA, else those of the thread's
+    context."""
 
     device_kinds: ClassVar[tuple[str, ...]] = ("cuda",)
     max_grid: ClassVar[tuple[int, int, int]] = (2**31 - 1, 65535, 65535)
+    native_launch: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,6 +68,14 @@ class CUDADriver(DriverBase):
     def launch(self, function: Any, grid: tuple[int, int, int], stream: int, args: bytes, metadata: Any) -> None:
         threads, cluster, shared, cooperative, overlap = metadata
         libtriton.cuda_launch(function, grid, threads, cluster, shared, stream, args, cooperative, overlap)
+
+    def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
+        threads, cluster, shared, cooperative, overlap = metadata
+        memory = (scratch.bytes, scratch.alignment, scratch.allocate) if scratch is not None else (0, 1, None)
+        return libtriton.CudaLauncher(module, owner, threads, cluster, shared, cooperative, overlap, *memory)
+
+    def reaches(self, address: int) -> bool:
+        return libtriton.cuda_host_pointer_mapped(address)
 
     def synchronize(self) -> None:
         libtriton.cuda_synchronize()

@@ -1,4 +1,5 @@
-"""The CUDA machine for the thread-level lowering: special registers, predicated memory access, atomics, printing, assertions.
+"""The CUDA machine for the thread-level lowering: special registers, predicated memory access, atomics, printing,
+assertions.
 
 Sources: PTX ISA (sections named at each function); LLVM "User Guide for NVPTX Back-end".
 """
@@ -78,7 +79,14 @@ class CudaMachine:
     # Memory
 
     def load(
-        self, w: FunctionWriter, pointer: Cell, element: ElementType, count: int, predicate: str | None, others: Sequence[Cell] | None, op: Op
+        self,
+        w: FunctionWriter,
+        pointer: Cell,
+        element: ElementType,
+        count: int,
+        predicate: str | None,
+        others: Sequence[Cell] | None,
+        op: Op,
     ) -> list[str]:
         bytes = memory_bytes(element) * count
         words, constraint, word = _words(bytes)
@@ -121,7 +129,9 @@ class CudaMachine:
         words, constraint, word = _words(bytes)
         packed = _pack(w, values, words, word)
         cache = op.attrs.get("cache", "")
-        hint = {"evict_first": ".L1::evict_first", "evict_last": ".L1::evict_last"}.get(op.attrs.get("eviction", ""), "")
+        hint = {"evict_first": ".L1::evict_first", "evict_last": ".L1::evict_last"}.get(
+            op.attrs.get("eviction", ""), ""
+        )
         inputs = ", ".join(f"${i + 2}" for i in range(words))
         group = f"{{ {inputs} }}" if words > 1 else inputs
         vector = f".v{words}" if words > 1 else ""
@@ -181,7 +191,8 @@ class CudaMachine:
     def _float_extremum(
         self, w: FunctionWriter, name: str, space: str, value: Cell, kind: ScalarType, sync: str, order: str
     ) -> Cell:
-        """By integers: floats of one sign are ordered as their bits, negative ones the other way round; a NaN changes nothing."""
+        """By integers: floats of one sign are ordered as their bits, negative ones the other way round; a NaN changes
+        nothing."""
         if kind.bits not in (32, 64):
             text = w.emit(f"atomicrmw f{name} ptr addrspace(1) {space}, {value.typed}{sync} {order}")
             return Cell(text, kind)
@@ -197,7 +208,9 @@ class CudaMachine:
         olds = []
         for label, operation in ((labels[1], name), (labels[2], "umin" if name == "max" else "umax")):
             w.label(label)
-            olds.append((w.emit(f"atomicrmw {operation} ptr addrspace(1) {space}, {integer} {bits}{sync} {order}"), label))
+            olds.append(
+                (w.emit(f"atomicrmw {operation} ptr addrspace(1) {space}, {integer} {bits}{sync} {order}"), label)
+            )
             w.br(labels[4])
         w.label(labels[3])
         olds.append((w.emit(f"atomicrmw or ptr addrspace(1) {space}, {integer} 0{sync} {order}"), labels[3]))
@@ -212,30 +225,12 @@ class CudaMachine:
         if op.kind == "inline_asm":
             return self._inline_asm(w, op, args)
         kind = args[0].element if args else None
-        if op.kind == "libm" or (op.kind in ("sin", "cos", "rem") and kind is not None and kind.is_float):
-            return self._libdevice(w, op, args)
         if op.kind == "div" and kind == f32 and op.attrs.get("approx"):
             return [Cell(_div(w, args[0].text, args[1].text), f32)]
         rule = _FAST_F32.get(op.kind)
         if rule is not None and kind == f32:
             return [Cell(rule(w, args[0].text), f32)]
         return None
-
-    def _libdevice(self, w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell] | None:
-        """A function of libdevice by C's name; narrow floats in f32. None for those that are bit tests (isnan, ...)."""
-        name = {"rem": "fmod"}.get(op.kind, op.kind) if op.kind != "libm" else op.attrs["function"]
-        if name in _BIT_TESTS:
-            return None
-        result = element_of(op.results[0].type)
-        assert isinstance(result, ScalarType)
-        wide = f64 if any(a.element == f64 for a in args) else f32
-        given = [casts_to(w, a, wide) for a in args]
-        returned = wide if result.is_float else result
-        callee = w.module.declare(
-            f"__nv_{name}" + ("" if wide == f64 else "f"), llvm_type(returned), [a.type for a in given]
-        )
-        text = w.emit(f"call {llvm_type(returned)} {callee}({', '.join(a.typed for a in given)})")
-        return [convert.cast(w, Cell(text, returned), result)]
 
     def elementwise_pack(self, op: Op) -> int:
         return op.attrs.get("pack", 1) if op.kind == "inline_asm" else 1
@@ -268,13 +263,16 @@ class CudaMachine:
     # Diagnosis
 
     def print(self, c: Context, op: Op) -> None:
-        """``vprintf`` (CUDA C++ Programming Guide, "Formatted Output"): one line for each element, printed by its first replica."""
+        """``vprintf`` (CUDA C++ Programming Guide, "Formatted Output"): one line for each element, printed by its first
+        replica."""
         w = c.w
         programs = [self.program_id(w, d) for d in range(3)]
         many = len(op.operands) > 1
         if not op.operands:
             with w.branch(c.first_thread(), "print"):
-                self._printf(w, "pid (%u, %u, %u) " + _escaped(op.attrs["prefix"]) + "\n", [f"i32 {p}" for p in programs])
+                self._printf(
+                    w, "pid (%u, %u, %u) " + _escaped(op.attrs["prefix"]) + "\n", [f"i32 {p}" for p in programs]
+                )
         for number, value in enumerate(op.operands):
             label = (f"(operand {number}) " if many else "") + _escaped(op.attrs["prefix"])
             tensor = isinstance(value.type, TensorType)
@@ -321,14 +319,6 @@ class CudaMachine:
             with w.branch(failed, "assert"):
                 args = f"ptr {strings[0]}, ptr {strings[1]}, i32 {loc.line if loc else 0}, ptr {strings[2]}, i64 1"
                 w.line(f"call void {callee}({args})")
-
-
-_BIT_TESTS = frozenset({"isnan", "isinf", "isfinite", "signbit", "finite"})
-
-
-def casts_to(w: FunctionWriter, cell: Cell, wide: ScalarType) -> Cell:
-    """Floats in the wide type; integers (an exponent, say) as they are."""
-    return convert.cast(w, cell, wide) if cell.element.is_float else cell
 
 
 def _words(bytes: int) -> tuple[int, str, str]:
@@ -386,7 +376,8 @@ def _unpack(w: FunctionWriter, raw: Sequence[str], word: str, element: ElementTy
     return [w.emit(f"inttoptr i64 {t} to {type}") for t in texts] if pointer else texts
 
 
-# Fast single-precision functions: PTX ISA "ex2", "rsqrt"; errors at most 2 ulp, denormals kept --------------------------
+# Fast single-precision functions: PTX ISA "ex2", "rsqrt"; errors at most 2 ulp, denormals kept
+# --------------------------
 
 
 def _call(w: FunctionWriter, instruction: str, x: str) -> str:
@@ -435,7 +426,7 @@ _EXP_TOP = 89.0  # e^89 is infinite in float, and the rest r of 89 log2(e) is po
 _FAST_F32 = {"exp": _exp, "exp2": _exp2, "rsqrt": _rsqrt}
 
 
-# Inline assembly ---------------------------------------------------------------------------------------------------------
+# Inline assembly ----------------------------------------------------------------------------------------------------
 
 
 def _asm_shape(kind: ElementType, pack: int) -> list[str]:
@@ -460,14 +451,16 @@ def _asm_operands(w: FunctionWriter, group: Sequence[Cell]) -> list[str]:
     return found
 
 
-def _asm_results(w: FunctionWriter, raw: Sequence[str], shape: Sequence[str], kind: ElementType, pack: int) -> list[Cell]:
+def _asm_results(
+    w: FunctionWriter, raw: Sequence[str], shape: Sequence[str], kind: ElementType, pack: int
+) -> list[Cell]:
     if pack > 1 and shape[0] == "i32" and max(8, kind.bits) < 32:
         texts = _unpack(w, raw, "i32", kind, pack)
         return [Cell(t, kind) for t in texts]
     return [Cell(w.emit(f"trunc i16 {t} to i8") if llvm_type(kind) == "i8" else t, kind) for t in raw]
 
 
-# Printing ------------------------------------------------------------------------------------------------------------------
+# Printing -----------------------------------------------------------------------------------------------------------
 
 
 def _escaped(text: str) -> str:

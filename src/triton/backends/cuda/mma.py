@@ -1,13 +1,14 @@
 """Matrix products by ``mma.sync``: which instruction, in which layouts, and its emission.
 
-Source: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions". In all shapes used here (m16n8kK with 32-bit operand registers that
-pack p values, K = 8p; and m8n8k4 for f64) lane = 4 * group + t, and
+Source: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions". In all shapes used here (m16n8kK with 32-bit
+operand registers that pack p values, K = 8p; and m8n8k4 for f64) lane = 4 * group + t, and
 
-    accumulator:  rows group (+ 8), columns 2t, 2t + 1         a, b:  k = p * t + i (+ 4p);  a rows group (+ 8), b columns group.
+    accumulator:  rows group (+ 8), columns 2t, 2t + 1         a, b:  k = p * t + i (+ 4p);  a rows group (+ 8), b
+    columns group.
 
-A product does not care in which order K is summed, so a thread may own any k as long as a and b agree: here each thread owns
-runs of consecutive k as long as 16 bytes, which makes its reads of shared memory wide. Sizes smaller than an instruction's are filled
-with replicas along M and N and with zeros along K.
+A product does not care in which order K is summed, so a thread may own any k as long as a and b agree: here each thread
+owns runs of consecutive k as long as 16 bytes, which makes its reads of shared memory wide. Sizes smaller than an
+instruction's are filled with replicas along M and N and with zeros along K.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from ...passes.assign_layouts import LayoutOptions, default_layout
 
 @dataclass(frozen=True, slots=True)
 class Mma:
-    """One instruction family. ``operand`` is the type a and b are converted to, ``terms`` how often the product is split for precision."""
+    """One instruction family. ``operand`` is the type a and b are converted to, ``terms`` how often the product is
+    split for precision."""
 
     name: str
     operand: tuple[str, str]
@@ -93,7 +95,8 @@ def _of(op: Op, arch: int) -> Mma | None:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """How a product of padded size [batch, M, N, K] is dealt to threads, as bit vectors within each axis (1 << coordinate bit)."""
+    """How a product of padded size [batch, M, N, K] is dealt to threads, as bit vectors within each axis (1 <<
+    coordinate bit)."""
 
     batch: int
     m: int
@@ -108,7 +111,7 @@ def _log(n: int) -> int:
 
 def tiling(mma: Mma, shape: Sequence[int], k: int, warps: int) -> Tiling:
     """Warps share batch first, then whichever of M and N leaves the more square piece to a warp."""
-    batch, m, n = ([1, *shape] if len(shape) == 2 else list(shape))
+    batch, m, n = [1, *shape] if len(shape) == 2 else list(shape)
     left = {"b": _log(batch), "m": max(0, _log(m) - _log(mma.m)), "n": max(0, _log(n) - 3)}
     size = {"m": _log(m), "n": _log(n)}
     axes: list[str] = []
@@ -192,7 +195,7 @@ def _accumulator(type: TensorType, mma: Mma, plan: Tiling) -> LinearLayout:
     return LinearLayout(type.shape, _real(register), tuple(lane), warp)
 
 
-# Emission ------------------------------------------------------------------------------------------------------------------
+# Emission -----------------------------------------------------------------------------------------------------------
 
 
 class _Product:
@@ -213,20 +216,29 @@ class _Product:
         parts_b = self.split(self.masked(1))
         where = [{layout(r): r for r in range(layout.registers)} for layout in self.layouts]
         names = "bmk", "bkn", "bmn"
-        bits = [dict(zip(n[-self.rank :], bit_positions(x.shape), strict=True)) for n, x in zip(names, self.layouts, strict=True)]
+        bits = [
+            dict(zip(n[-self.rank :], bit_positions(x.shape), strict=True))
+            for n, x in zip(names, self.layouts, strict=True)
+        ]
         for tile in self.tiles(bits[2]):
             registers = [where[2][self.flat(bits[2], self.inner(tile, row, column))] for row, column in self.places()]
             cells = [acc[r] for r in registers]
             for step in range(self.steps()):
                 for x, y in self.terms():
-                    a = [parts_a[x][where[0][f]] if f is not None else None for f in self.fragment(bits[0], "m", tile, step)]
-                    b = [parts_b[y][where[1][f]] if f is not None else None for f in self.fragment(bits[1], "n", tile, step)]
+                    a = [
+                        parts_a[x][where[0][f]] if f is not None else None
+                        for f in self.fragment(bits[0], "m", tile, step)
+                    ]
+                    b = [
+                        parts_b[y][where[1][f]] if f is not None else None
+                        for f in self.fragment(bits[1], "n", tile, step)
+                    ]
                     cells = self.issue(a, b, cells)
             for r, cell in zip(registers, cells, strict=True):
                 acc[r] = cell
         return [casts.cast(self.w, cell, acc_kind) for cell in acc]
 
-    # Which elements -----------------------------------------------------------------------------------------------------
+    # Which elements -------------------------------------------------------------------------------------------------
 
     def flat(self, bits: dict[str, range], at: dict[str, int]) -> int:
         """The index at lane 0, warp 0 of coordinates by axis name; bits the axis does not have are dropped."""
@@ -262,11 +274,16 @@ class _Product:
         return max(1, (1 << _log(self.k)) // self.mma.k)
 
     def fragment(self, bits: dict[str, range], outer: str, tile: dict[str, int], step: int) -> list[int | None]:
-        """The operand's element (at lane 0) for each value of the instruction's fragment, in register order; None: zero."""
+        """The operand's element (at lane 0) for each value of the instruction's fragment, in register order; None:
+        zero."""
         mma = self.mma
         layout = self.layouts[0 if outer == "m" else 1]
         places = bits["k"]
-        mine = [v for v in layout.register if places and v >> places[0] & (1 << len(places)) - 1 and v in {1 << p for p in places}]
+        mine = [
+            v
+            for v in layout.register
+            if places and v >> places[0] & (1 << len(places)) - 1 and v in {1 << p for p in places}
+        ]
         found: list[int | None] = []
         rows = (0, 8) if outer == "m" and mma.m == 16 else (0,)
         for group in range(mma.groups):
@@ -284,10 +301,11 @@ class _Product:
                     found.append(self.flat(bits, at) | k)
         return found
 
-    # Values --------------------------------------------------------------------------------------------------------------
+    # Values ---------------------------------------------------------------------------------------------------------
 
     def masked(self, which: int) -> list[Cell]:
-        """The operand's cells with zeros where k is outside K: padding, and lanes beyond a K of fewer than four threads."""
+        """The operand's cells with zeros where k is outside K: padding, and lanes beyond a K of fewer than four
+        threads."""
         c, w = self.c, self.w
         value, layout = self.op.operands[which], self.layouts[which]
         cells = c.tile(value)
@@ -317,7 +335,9 @@ class _Product:
                 part = [casts.cast(w, cell, bf16) for cell in rest]
                 parts.append(part)
                 if n < 2:
-                    rest = [arithmetic(w, "fsub", cell, casts.cast(w, p, f32)) for cell, p in zip(rest, part, strict=True)]
+                    rest = [
+                        arithmetic(w, "fsub", cell, casts.cast(w, p, f32)) for cell, p in zip(rest, part, strict=True)
+                    ]
             return parts
         if mma.operand[0] == "tf32":
             high = [self.tf32(cell) for cell in cells]

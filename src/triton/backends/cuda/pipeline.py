@@ -107,12 +107,17 @@ class CUDABackend(BaseBackend):
         def dots(op: Any, layout: LayoutOptions) -> Any:
             return mma.layouts(op, layout, self.arch)
 
-        step = Pass("assign layouts", lambda m: assign_layouts(m, LayoutOptions(chips.WARP, options.num_warps, dots)), "layout")
+        step = Pass(
+            "assign layouts", lambda m: assign_layouts(m, LayoutOptions(chips.WARP, options.num_warps, dots)), "layout"
+        )
         return run_passes(module, (step,))
 
     def lower(self, module: Module, metadata: dict[str, Any], options: CUDAOptions) -> str:
         machine = CudaMachine(self.arch, options.num_warps, options.maxnreg)
-        lowered = lower_module(module, machine, ModuleWriter(features(self.arch, options.enable_fp_fusion)))
+        writer = ModuleWriter(
+            features(self.arch, options.enable_fp_fusion), c_function=lambda name, base: f"__nv_{name}"
+        )
+        lowered = lower_module(module, machine, writer)
         metadata["name"] = lowered.kernel
         metadata["shared"] = max(lowered.shared_bytes, options.min_shared_mem or 0)
         metadata["threads"] = options.num_warps * chips.WARP
@@ -140,7 +145,8 @@ class CUDABackend(BaseBackend):
 
 
 def _inline_tensors(module: Module) -> Module:
-    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to be passed in."""
+    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to
+    be passed in."""
     for function in module.functions.values():
         types = [*(v.type for v in function.args), *function.result_types]
         if any(not isinstance(t, (ScalarType, PointerType)) for t in types):

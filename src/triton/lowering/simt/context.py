@@ -1,7 +1,7 @@
 """State of one function while it is lowered: which cells hold which value, where this thread is, shared scratch memory.
 
-A scalar is one cell, the same in every thread. A tensor is a list of cells, one for each register of its layout: register r of
-thread (lane, warp) holds element ``layout(r, lane, warp)``. Padding elements hold anything.
+A scalar is one cell, the same in every thread. A tensor is a list of cells, one for each register of its layout:
+register r of thread (lane, warp) holds element ``layout(r, lane, warp)``. Padding elements hold anything.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ class Context:
         return found
 
     def is_first_replica(self, layout: LinearLayout) -> str | None:
-        """An i1 operand: of the threads that hold the same elements this is the first. None when there are no replicas."""
+        """An i1 operand: of the threads that hold the same elements this is the first. None when there are no
+        replicas."""
         found: str | None = None
         for number, name in ((self.lane, "lane"), (self.warp, "warp")):
             mask = layout.free_mask[name]
@@ -196,7 +197,8 @@ class Context:
             full = f"<{len(texts)} x {type}>"
             for i, text in enumerate(texts):
                 vector = w.emit(f"insertelement {full} {vector}, {type} {text}, i32 {i}")
-            w.line(f"store {full} {vector}, ptr addrspace({SHARED_SPACE}) {pointer}, align {memory_bytes(element) * len(texts)}")
+            align = memory_bytes(element) * len(texts)
+            w.line(f"store {full} {vector}, ptr addrspace({SHARED_SPACE}) {pointer}, align {align}")
         else:
             w.line(f"store {type} {texts[0]}, ptr addrspace({SHARED_SPACE}) {pointer}, align {memory_bytes(element)}")
 

@@ -1,4 +1,5 @@
-"""Control flow: conditions and bounds are scalars, the same in every thread, so all threads of a program take the same way."""
+"""Control flow: conditions and bounds are scalars, the same in every thread, so all threads of a program take the same
+way."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def lower_for(c: Context, op: Op) -> None:
     upward = w.emit(f"icmp {signed}lt {type} {low.text}, {high.text}")
     known = step.value
     if known is None or known < 0:
-        positive = w.emit(f"icmp sgt {type} {step.text}, 0") if kind.is_signed else w.emit(f"icmp ne {type} {step.text}, 0")
+        positive = (
+            w.emit(f"icmp sgt {type} {step.text}, 0") if kind.is_signed else w.emit(f"icmp ne {type} {step.text}, 0")
+        )
         downward = w.emit(f"icmp sgt {type} {low.text}, {high.text}")
         negative = w.emit(f"icmp slt {type} {step.text}, 0") if kind.is_signed else "false"
         up, down = w.emit(f"and i1 {upward}, {positive}"), w.emit(f"and i1 {downward}, {negative}")
@@ -108,7 +111,9 @@ def _join(
     for result, a, b in zip(results, first, second, strict=True):
         cells = []
         for x, y in zip(a, b, strict=True):
-            cells.append(Cell(w.emit(f"phi {x.type} [ {x.text}, %{first_block} ], [ {y.text}, %{second_block} ]"), x.element))
+            cells.append(
+                Cell(w.emit(f"phi {x.type} [ {x.text}, %{first_block} ], [ {y.text}, %{second_block} ]"), x.element)
+            )
         c.set(result, cells)
 
 

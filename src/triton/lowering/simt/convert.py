@@ -83,7 +83,8 @@ def reordered(
     elements: int,
     write_at: Callable[[int], str],
 ) -> list[Cell]:
-    """Any rearrangement: register r is written at element ``write_at(r)`` and the result's register r read at ``where(r)``.
+    """Any rearrangement: register r is written at element ``write_at(r)`` and the result's register r read at
+    ``where(r)``.
 
     Padding elements are not written; both functions give i32 operands below ``elements``, in any order of their own.
     """
@@ -158,7 +159,10 @@ def flip(c: Context, op: Op) -> None:
         change = c.w.emit(f"mul i32 {change}, {stride}")
         return c.w.emit(f"add i32 {row_major(c, c.layout(result), r)}, {change}")
 
-    c.set(result, reordered(c, c.tile(source), layout, c.layout(result), mirrored, total, lambda r: row_major(c, layout, r)))
+    c.set(
+        result,
+        reordered(c, c.tile(source), layout, c.layout(result), mirrored, total, lambda r: row_major(c, layout, r)),
+    )
 
 
 def cat(c: Context, op: Op) -> None:

@@ -14,7 +14,8 @@ from .context import Context, memory_bytes
 
 
 def fma_dot(c: Context, op: Op) -> list[Cell]:
-    """``dot`` for every type and shape. Products and sums are in the accumulator's type (f16 and bf16 accumulators: in f32)."""
+    """``dot`` for every type and shape. Products and sums are in the accumulator's type (f16 and bf16 accumulators: in
+    f32)."""
     w = c.w
     a, b, acc = op.operands
     layout = c.layout(op.results[0])
@@ -43,19 +44,25 @@ def fma_dot(c: Context, op: Op) -> list[Cell]:
             at = i if z == "0" else w.emit(f"add nuw nsw i32 {w.emit(f'mul nuw nsw i32 {z}, {m}')}, {i}")
             rows[row] = w.emit(f"mul nuw nsw i32 {at}, {k}")
         if column not in columns:
-            columns[column] = j if z == "0" else w.emit(f"add nuw nsw i32 {w.emit(f'mul nuw nsw i32 {z}, {k * n}')}, {j}")
+            columns[column] = (
+                j if z == "0" else w.emit(f"add nuw nsw i32 {w.emit(f'mul nuw nsw i32 {z}, {k * n}')}, {j}")
+            )
         places.append((row, column))
     start = [casts.cast(w, cell, wide) for cell in c.tile(acc)]
 
     def body(counter: str, carried: list[str]) -> list[str]:
         at = w.emit(f"trunc i64 {counter} to i32")
-        left = {key: _element(c, kinds[0], w.emit(f"add nuw nsw i32 {base}, {at}"), 0, wide) for key, base in rows.items()}
+        left = {
+            key: _element(c, kinds[0], w.emit(f"add nuw nsw i32 {base}, {at}"), 0, wide) for key, base in rows.items()
+        }
         below = w.emit(f"mul nuw nsw i32 {at}, {n}")
         right = {
-            key: _element(c, kinds[1], w.emit(f"add nuw nsw i32 {base}, {below}"), second, wide) for key, base in columns.items()
+            key: _element(c, kinds[1], w.emit(f"add nuw nsw i32 {base}, {below}"), second, wide)
+            for key, base in columns.items()
         }
         return [
-            _multiply_add(c, left[row], right[column], old, wide) for (row, column), old in zip(places, carried, strict=True)
+            _multiply_add(c, left[row], right[column], old, wide)
+            for (row, column), old in zip(places, carried, strict=True)
         ]
 
     results = w.loop("0", str(k), "1", body, [(s.type, s.text) for s in start], hint="dot", at_least_once=True)

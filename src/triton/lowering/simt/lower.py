@@ -1,6 +1,7 @@
 """Laid-out tile IR to LLVM IR: the rules, and the entry.
 
-Every op has a rule here; what a machine does its own way (memory access, matrix products, printing, ...) it is asked for through the
+Every op has a rule here; what a machine does its own way (memory access, matrix products, printing, ...) it is asked
+for through the
 ``Machine`` protocol. An op without a rule raises, naming the op and the user's line.
 """
 
@@ -67,7 +68,7 @@ def _plain(function: Function, writer: ModuleWriter) -> FunctionWriter:
     return writer.function(function.name, result, _params(function), linkage="internal", attributes="noinline")
 
 
-# Constants and shapes -----------------------------------------------------------------------------------------------------
+# Constants and shapes -----------------------------------------------------------------------------------------------
 
 
 def _constant(c: Context, op: Op) -> None:
@@ -94,7 +95,8 @@ def _same(c: Context, op: Op) -> None:
 
 
 def _picked(c: Context, op: Op, needed: LinearLayout, source_index: Callable[[int], int]) -> None:
-    """The result's register r is the operand's element ``source_index(r)`` (as an index at lane 0, warp 0) in layout ``needed``."""
+    """The result's register r is the operand's element ``source_index(r)`` (as an index at lane 0, warp 0) in layout
+    ``needed``."""
     source, result = op.operands[0], op.results[0]
     cells = convert.converted(c, c.tile(source), c.layout(source), needed)
     where = {needed(r): r for r in range(needed.registers)}
@@ -213,7 +215,7 @@ def _split(c: Context, op: Op) -> None:
         c.set(result, convert.converted(c, found, half, layout))
 
 
-# Elementwise ---------------------------------------------------------------------------------------------------------------
+# Elementwise --------------------------------------------------------------------------------------------------------
 
 
 def _elementwise(c: Context, op: Op) -> None:
@@ -225,7 +227,11 @@ def _elementwise(c: Context, op: Op) -> None:
     done: dict[tuple[str, ...], list[Cell]] = {}
     results: list[list[Cell]] = [[] for _ in op.results]
     for r in range(0, count, pack):
-        args = [column[i] for column in columns for i in range(r, r + pack)] if count >= pack else [x[0] for x in columns for _ in range(pack)]
+        args = (
+            [column[i] for column in columns for i in range(r, r + pack)]
+            if count >= pack
+            else [x[0] for x in columns for _ in range(pack)]
+        )
         key = tuple([a.text for a in args])
         made = done.get(key)
         if made is None:
@@ -245,7 +251,7 @@ def _select(c: Context, op: Op) -> None:
     c.set(op.results[0], cells)
 
 
-# Program, hints, diagnosis ---------------------------------------------------------------------------------------------------
+# Program, hints, diagnosis ------------------------------------------------------------------------------------------
 
 
 def _program_id(c: Context, op: Op) -> None:
@@ -326,17 +332,47 @@ def unsupported(reason: str) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "constant": _constant, "arange": _arange, "splat": _splat, "broadcast": _broadcast, "expand_dims": _expand_dims,
-    "reshape": _reshape, "permute": _permute, "flip": convert.flip, "join": _join, "split": _split, "cat": convert.cat,
-    "gather": convert.gather, "sort": order.sort, "histogram": order.histogram, "convert_layout": convert.convert_layout,
-    "select": _select, "load": memory.load, "store": memory.store, "atomic_rmw": memory.atomic, "atomic_cas": memory.atomic,
-    "make_desc": memory.make_desc, "desc_load": memory.desc_load, "desc_store": memory.desc_store,
-    "dot": _dot, "dot_scaled": unsupported("dot_scaled is not lowered for this target yet"),
-    "reduce": reduce.reduce, "scan": reduce.scan, "map": _map,
-    "for": control.lower_for, "while": control.lower_while, "if": control.lower_if, "call": control.call, "return": _return,
-    "program_id": _program_id, "num_programs": _num_programs, "hint": _same, "assume": _assume, "assert": _assert,
-    "print": _print, "barrier": _barrier,
-}  # fmt: skip
+    "constant": _constant,
+    "arange": _arange,
+    "splat": _splat,
+    "broadcast": _broadcast,
+    "expand_dims": _expand_dims,
+    "reshape": _reshape,
+    "permute": _permute,
+    "flip": convert.flip,
+    "join": _join,
+    "split": _split,
+    "cat": convert.cat,
+    "gather": convert.gather,
+    "sort": order.sort,
+    "histogram": order.histogram,
+    "convert_layout": convert.convert_layout,
+    "select": _select,
+    "load": memory.load,
+    "store": memory.store,
+    "atomic_rmw": memory.atomic,
+    "atomic_cas": memory.atomic,
+    "make_desc": memory.make_desc,
+    "desc_load": memory.desc_load,
+    "desc_store": memory.desc_store,
+    "dot": _dot,
+    "dot_scaled": unsupported("dot_scaled is not lowered for this target yet"),
+    "reduce": reduce.reduce,
+    "scan": reduce.scan,
+    "map": _map,
+    "for": control.lower_for,
+    "while": control.lower_while,
+    "if": control.lower_if,
+    "call": control.call,
+    "return": _return,
+    "program_id": _program_id,
+    "num_programs": _num_programs,
+    "hint": _same,
+    "assume": _assume,
+    "assert": _assert,
+    "print": _print,
+    "barrier": _barrier,
+}
 for _kind, _info in OPS.items():
     if _info.elementwise and _kind not in RULES:
         RULES[_kind] = _elementwise

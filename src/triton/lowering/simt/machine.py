@@ -16,7 +16,8 @@ SHARED_SPACE = 3
 
 
 class Machine(Protocol):
-    """Operands named ``text`` are LLVM operands without their type. ``predicate`` is an i1 operand, or None for always."""
+    """Operands named ``text`` are LLVM operands without their type. ``predicate`` is an i1 operand, or None for
+    always."""
 
     lanes: int
     warps: int
@@ -35,21 +36,31 @@ class Machine(Protocol):
         """All threads of the program meet; shared and global memory written before is seen after."""
 
     def shuffle(self, w: FunctionWriter, kind: str, text: str, amount: str) -> str:
-        """An i32 from another lane: ``xor`` (lane ^ amount), ``up`` (lane - amount), ``down`` (lane + amount), ``index`` (lane amount).
+        """An i32 from another lane: ``xor`` (lane ^ amount), ``up`` (lane - amount), ``down`` (lane + amount),
+        ``index`` (lane amount).
 
         ``up`` and ``down`` beyond the warp give the lane's own value.
         """
 
     def load(
-        self, w: FunctionWriter, pointer: Cell, element: ElementType, count: int, predicate: str | None, others: Sequence[Cell] | None, op: Op
+        self,
+        w: FunctionWriter,
+        pointer: Cell,
+        element: ElementType,
+        count: int,
+        predicate: str | None,
+        others: Sequence[Cell] | None,
+        op: Op,
     ) -> list[str]:
-        """``count`` consecutive elements (aligned as a whole) in their memory type; ``others``, or 0, where the predicate fails."""
+        """``count`` consecutive elements (aligned as a whole) in their memory type; ``others``, or 0, where the
+        predicate fails."""
 
     def store(self, w: FunctionWriter, pointer: Cell, values: Sequence[Cell], predicate: str | None, op: Op) -> None:
         """``values``, in their memory type, to consecutive addresses (aligned as a whole)."""
 
     def atomic(self, w: FunctionWriter, op: Op, pointer: Cell, values: Sequence[Cell], predicate: str | None) -> Cell:
-        """``atomic_rmw`` (one value) or ``atomic_cas`` (expected, new) on one element; the old value, 0 where not done."""
+        """``atomic_rmw`` (one value) or ``atomic_cas`` (expected, new) on one element; the old value, 0 where not
+        done."""
 
     def elementwise(self, w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell] | None:
         """The target's own way for one element, or None for the common rule."""

@@ -32,7 +32,13 @@ def access_width(c: Context, pointer: Value, mask: Value | None) -> int:
     while run < min(len(layout.register), len(bits[axis])) and layout.register[run] == 1 << bits[axis][run]:
         run += 1
     size = layout.shape[axis]
-    limits = [1 << run, facts.contiguity[axis], max(1, facts.divisibility[axis] // bytes), MAX_ACCESS_BYTES // bytes, size & -size]
+    limits = [
+        1 << run,
+        facts.contiguity[axis],
+        max(1, facts.divisibility[axis] // bytes),
+        MAX_ACCESS_BYTES // bytes,
+        size & -size,
+    ]
     if mask is not None and isinstance(mask.type, TensorType):
         known = c.facts.get(mask)
         limits.append(known.constancy[axis] if known is not None else 1)
@@ -85,7 +91,8 @@ def store(c: Context, op: Op) -> None:
 
 
 def atomic(c: Context, op: Op) -> None:
-    """Atomics act once for each element: one of several replicas acts, and tells the others the old value if it is used."""
+    """Atomics act once for each element: one of several replicas acts, and tells the others the old value if it is
+    used."""
     pointer, result = op.operands[0], op.results[0]
     is_tensor = isinstance(pointer.type, TensorType)
     layout = c.layout(pointer) if is_tensor else None
@@ -119,7 +126,8 @@ def _told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner:
     return [c.get_shared(place(r), kind, 1)[0] for r in range(len(cells))]
 
 
-# Descriptors: base, sizes and strides as scalars; a box is read and written element by element ---------------------------
+# Descriptors: base, sizes and strides as scalars; a box is read and written element by element
+# ---------------------------
 
 
 def make_desc(c: Context, op: Op) -> None:
@@ -138,7 +146,9 @@ def _to_i64(c: Context, cell: Cell) -> Cell:
     return Cell(c.w.emit(f"{extend} {cell.type} {cell.text} to i64"), i64)
 
 
-def box(c: Context, descriptor: Value, offsets: Sequence[Value], layout: LinearLayout, register: int) -> tuple[Cell, str]:
+def box(
+    c: Context, descriptor: Value, offsets: Sequence[Value], layout: LinearLayout, register: int
+) -> tuple[Cell, str]:
     """Address and bounds predicate of one element of the box at ``offsets``."""
     w = c.w
     base, *rest = c.tile(descriptor)
@@ -192,9 +202,10 @@ def desc_store(c: Context, op: Op) -> None:
 class Ordering:
     """Inserts barriers between accesses of different threads of the program to what may be the same global memory.
 
-    Within a program every load sees all stores before it and none after it. Threads run apart, so a barrier is needed between a write and
-    a later access of the same memory, and between a read and a later write of it, unless each thread touches only its own elements: the same
-    pointer value in the same layout. Pointers that come from different kernel parameters are taken not to overlap.
+    Within a program every load sees all stores before it and none after it. Threads run apart, so a barrier is needed
+    between a write and a later access of the same memory, and between a read and a later write of it, unless each
+    thread touches only its own elements: the same pointer value in the same layout. Pointers that come from different
+    kernel parameters are taken not to overlap.
     """
 
     def __init__(self, c: Context) -> None:
@@ -224,7 +235,9 @@ class Ordering:
 
     def clash(self, known: dict[Value | None, set[Value]], base: Value | None, pointer: Value | None) -> bool:
         for other, pointers in known.items():
-            if (other is base or other is None or base is None) and (pointers != {pointer} or not self.injective(pointer)):
+            if (other is base or other is None or base is None) and (
+                pointers != {pointer} or not self.injective(pointer)
+            ):
                 return True
         return False
 
@@ -247,7 +260,17 @@ class Ordering:
                 if pointer in self.c.function.args:
                     return pointer
                 pointer = self.c.carried.get(pointer)
-            elif op.kind in ("addptr", "splat", "broadcast", "expand_dims", "reshape", "permute", "convert_layout", "hint", "make_desc"):
+            elif op.kind in (
+                "addptr",
+                "splat",
+                "broadcast",
+                "expand_dims",
+                "reshape",
+                "permute",
+                "convert_layout",
+                "hint",
+                "make_desc",
+            ):
                 pointer = op.operands[0]
             elif op.kind == "for":
                 pointer = op.operands[3 + pointer.index]

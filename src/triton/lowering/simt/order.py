@@ -48,7 +48,15 @@ def _with_sentinels(c: Context, cells: list[Cell], layout: LinearLayout, descend
 
 
 def _exchange(
-    c: Context, cells: list[Cell], layout: LinearLayout, axis: int, place: tuple[str, int], bit: int, stage: int, total: int, descending: bool
+    c: Context,
+    cells: list[Cell],
+    layout: LinearLayout,
+    axis: int,
+    place: tuple[str, int],
+    bit: int,
+    stage: int,
+    total: int,
+    descending: bool,
 ) -> list[Cell]:
     """Elements whose place differs in ``bit`` only are put in order: upward where bit ``stage`` of the place is 0."""
     w = c.w
@@ -138,7 +146,9 @@ def histogram(c: Context, op: Op) -> None:
     owner = c.is_first_replica(layout)
     for r, cell in enumerate(c.tile(source)):
         inside = w.emit(f"icmp ult {cell.type} {cell.text}, {bins}") if bins < 1 << min(kind.bits, 62) else None
-        counted = c.both(c.both(c.both(owner, c.in_range(layout, r)), inside), mask[r].text if mask is not None else None)
+        counted = c.both(
+            c.both(c.both(owner, c.in_range(layout, r)), inside), mask[r].text if mask is not None else None
+        )
         with w.branch(counted or "true", "count"):
             index = cell.text
             if kind.bits < 32:

@@ -1,9 +1,9 @@
 """Reductions and scans along one axis.
 
-The combine region always gets (earlier, later) elements. A reduction halves the axis bit by bit: bits held by registers within the
-thread, bits held by lanes by shuffles, bits held by warps through shared memory; when the region is not known to commute the bits
-are taken from low to high, for which the layout is changed if needed. Padding is skipped: it lies at the end of an axis, so the
-later half may be empty but never the earlier one alone.
+The combine region always gets (earlier, later) elements. A reduction halves the axis bit by bit: bits held by registers
+within the thread, bits held by lanes by shuffles, bits held by warps through shared memory; when the region is not
+known to commute the bits are taken from low to high, for which the layout is changed if needed. Padding is skipped: it
+lies at the end of an axis, so the later half may be empty but never the earlier one alone.
 """
 
 from __future__ import annotations
@@ -136,7 +136,15 @@ def _valid(c: Context, layout: LinearLayout, axis: int, register: int, done: int
 
 
 def _lane_step(
-    c: Context, region: Block, layout: LinearLayout, axis: int, register: int, mine: Group, position: int, bit: int, done: int
+    c: Context,
+    region: Block,
+    layout: LinearLayout,
+    axis: int,
+    register: int,
+    mine: Group,
+    position: int,
+    bit: int,
+    done: int,
 ) -> Group:
     """Combines with the lane that differs in one bit; both get the result."""
     w = c.w
@@ -165,7 +173,8 @@ def _across_warps(
     bits: Sequence[tuple[str, int]],
     done: int,
 ) -> list[Group]:
-    """Every warp writes its partial results; after a barrier every thread combines those of all warps, in axis order."""
+    """Every warp writes its partial results; after a barrier every thread combines those of all warps, in axis
+    order."""
     w = c.w
     slice = layout.without_axis(axis)
     places = 1 << slice.total_bits
@@ -195,7 +204,8 @@ def _across_warps(
         total_group: Group = []
         for which in range(count):
             partial = [
-                c.get_shared(pointer(cell, item, index, str(which)), cell.element, 1)[0] for item, cell in enumerate(group)
+                c.get_shared(pointer(cell, item, index, str(which)), cell.element, 1)[0]
+                for item, cell in enumerate(group)
             ]
             if which == 0:
                 total_group = partial
@@ -211,11 +221,12 @@ def _across_warps(
     return results
 
 
-# Scans -----------------------------------------------------------------------------------------------------------------
+# Scans --------------------------------------------------------------------------------------------------------------
 
 
 def scan(c: Context, op: Op) -> None:
-    """Within a thread in sequence, over lanes by doubling, over warps through shared memory; then brought to the operand's layout."""
+    """Within a thread in sequence, over lanes by doubling, over warps through shared memory; then brought to the
+    operand's layout."""
     region, axis = op.regions[0], op.attrs["axis"]
     reverse = bool(op.attrs.get("reverse", False))
     given = c.layout(op.operands[0])
@@ -237,7 +248,9 @@ class _Scan:
         self.lane_bits = [p for name, p in bits if name == "lane"]
         self.warp_bits = [p for name, p in bits if name == "warp"]
         size = layout.shape[axis]
-        self.padded = bool(size & size - 1) and reverse  # padding comes last, so only a reverse scan meets it before data
+        self.padded = (
+            bool(size & size - 1) and reverse
+        )  # padding comes last, so only a reverse scan meets it before data
 
     def run(self, tiles: Sequence[list[Cell]]) -> list[Group]:
         c, layout = self.c, self.layout
@@ -257,7 +270,8 @@ class _Scan:
             if before is not None:
                 for r in registers:
                     results[r] = [
-                        c.choose(valid, a, b) for a, b in zip(self.step(before, results[r], None), results[r], strict=True)
+                        c.choose(valid, a, b)
+                        for a, b in zip(self.step(before, results[r], None), results[r], strict=True)
                     ]
         return results
 
@@ -265,7 +279,8 @@ class _Scan:
         return self.c.in_range(self.layout, register) if self.padded else None
 
     def step(self, accumulated: Group, element: Group, valid: str | None) -> Group:
-        """``accumulated`` (earlier in scan direction) combined with ``element``; the element alone where it is padding's."""
+        """``accumulated`` (earlier in scan direction) combined with ``element``; the element alone where it is
+        padding's."""
         both = combine(self.c, self.region, accumulated, element)
         return both if valid is None else [self.c.choose(valid, a, b) for a, b in zip(both, element, strict=True)]
 
@@ -290,7 +305,10 @@ class _Scan:
                 if flag is not None:
                     theirs_real = c.shuffle(kind, flag, str(1 << n + low))
                     near = w.emit(f"and i1 {near}, {theirs_real.text}")
-                    joined = [c.choose(flag.text, a, b) for a, b in zip(combine(c, self.region, theirs, inclusive), theirs, strict=True)]
+                    joined = [
+                        c.choose(flag.text, a, b)
+                        for a, b in zip(combine(c, self.region, theirs, inclusive), theirs, strict=True)
+                    ]
                     flag = Cell(w.emit(f"or i1 {flag.text}, {near}"), _I1)
                 else:
                     joined = combine(c, self.region, theirs, inclusive)
@@ -304,7 +322,9 @@ class _Scan:
             return (exclusive, has) if count else (None, has)
         return self.over_warps(inclusive, exclusive, has, real, last)
 
-    def over_warps(self, inclusive: Group, exclusive: Group, has: str, real: str | None, last: int) -> tuple[Group, str]:
+    def over_warps(
+        self, inclusive: Group, exclusive: Group, has: str, real: str | None, last: int
+    ) -> tuple[Group, str]:
         """Adds what earlier warps add up to; each warp's last lane (in scan direction) publishes the warp's total."""
         c, w, layout = self.c, self.c.w, self.layout
         count = 1 << len(self.warp_bits)
