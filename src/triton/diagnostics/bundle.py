@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import time
-import traceback
 from collections.abc import Mapping
 
 
@@ -15,6 +13,9 @@ def write_bundle(root: str, name: str, files: Mapping[str, str], error: BaseExce
 
     Raises OSError when it cannot be written.
     """
+    import platform  # with traceback: needed by those who fail only
+    import traceback
+
     plain = "".join(c if c.isalnum() or c in "_-" else "_" for c in name)[:60]
     folder = os.path.join(root, f"failure-{plain}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     os.makedirs(folder, exist_ok=True)

@@ -303,7 +303,16 @@ def device_of(array: Any) -> str:
     if device is None:
         return "cpu"
     kind = getattr(device, "type", device)
-    return kind if isinstance(kind, str) else "cpu"
+    return kind.partition(":")[0] if isinstance(kind, str) else "cpu"
+
+
+def device_index(array: Any) -> int | None:
+    """Which of the devices of its kind holds an array; None where the array does not tell."""
+    device = getattr(array, "device", None)
+    number = device.partition(":")[2] if isinstance(device, str) else getattr(device, "index", None)
+    if isinstance(number, str):
+        return int(number) if number.isdigit() else None
+    return number if type(number) is int else None
 
 
 def is_readonly(array: Any) -> bool:

@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -355,6 +354,8 @@ def _entry_facts(path: str) -> tuple[float, int]:
 
 def _remove(folder: str) -> None:
     """Delete a folder that is out of use. What stays, because someone holds it open, goes with a later scan."""
+    import shutil  # brings the compression libraries with it; launches do without them
+
     try:
         shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:

@@ -35,8 +35,8 @@ def _flags(param: Any) -> int:
     return flags
 
 
-def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any]) -> Any:
-    """A dispatcher for a jitted function.
+def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any], gpu: bool) -> Any:
+    """A dispatcher for a jitted function; launches without arrays go to the current GPU if ``gpu``.
 
     ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments of new kinds, or launches
     by itself and gives anything else.
@@ -50,10 +50,11 @@ def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any
         tuple(p.default if p.has_default else missing for p in params),
         on_miss,
         missing,
+        gpu,
     )
 
 
-def make_launcher(name: str, signature: Mapping[str, Any], on_miss: Callable[..., Any]) -> Any:
+def make_launcher(name: str, signature: Mapping[str, Any], on_miss: Callable[..., Any], gpu: bool) -> Any:
     """A dispatcher for one compiled kernel, whose arguments have the types of ``signature`` whatever their values; None
     where a parameter needs Python code."""
     kinds = list(signature.values())
@@ -68,4 +69,5 @@ def make_launcher(name: str, signature: Mapping[str, Any], on_miss: Callable[...
         (missing,) * len(kinds),
         on_miss,
         missing,
+        gpu,
     )

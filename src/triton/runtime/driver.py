@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import knobs
@@ -47,6 +48,20 @@ def active_drivers() -> Iterator[type[DriverBase]]:
             and backend.driver.is_active()
         ):
             yield backend.driver
+
+
+@contextmanager
+def on_device(chosen: DriverBase, device: int) -> Iterator[None]:
+    """Make ``device`` the driver's current one for a while."""
+    before = chosen.get_current_device()
+    if before == device:
+        yield
+        return
+    chosen.set_current_device(device)
+    try:
+        yield
+    finally:
+        chosen.set_current_device(before)
 
 
 class DriverConfig:

@@ -12,7 +12,7 @@ import json
 import operator
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar, overload
@@ -29,6 +29,7 @@ from ..knobs import get_cache_invalidating_env_vars
 from ._async_compile import FutureKernel, active_mode
 from .arguments import (
     as_array,
+    device_index,
     device_of,
     mangle_type,
     native_specialize_impl,
@@ -44,7 +45,7 @@ from .binding import (
     signature_of,
 )
 from .dispatch import make_dispatcher
-from .driver import driver
+from .driver import driver, on_device
 from .errors import LaunchError
 from .hooks import HookCall, JitFunctionInfo, from_json, serialize_specialization_data, tuples
 from .tensors import MockTensor, TensorWrapper, reinterpret
@@ -237,7 +238,7 @@ def check_options(binder: Binder, options: dict[str, Any], known: frozenset[str]
 def driver_for(values: list[Any], active: Any) -> Any:
     """The driver for a launch: the active one, unless all arrays are on a device that another driver serves."""
     kind = None
-    for value in values:
+    for value in _leaves(values):
         array = as_array(value) if hasattr(value, "dtype") or hasattr(value, "__dlpack__") else None
         if array is not None:
             here = device_of(array)
@@ -245,6 +246,25 @@ def driver_for(values: list[Any], active: Any) -> Any:
                 return active
             kind = here
     return active if kind is None else driver.for_arrays_on(kind)
+
+
+def place_of(values: list[Any], active: Any) -> tuple[Any, int]:
+    """The driver and device for a launch: where its first array is that tells, else the driver's current device."""
+    chosen = driver_for(values, active)
+    for value in _leaves(values):
+        if hasattr(value, "device") and device_of(value) != "cpu" and device_of(value) in chosen.device_kinds:
+            index = device_index(value)
+            if index is not None:
+                return chosen, index
+    return chosen, chosen.get_current_device()
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _leaves(value)
+        else:
+            yield value
 
 
 @dataclass(slots=True)
@@ -366,8 +386,9 @@ class JITFunction(JITCallable, KernelInterface[T]):
         key = device if active is driver.active else (active.device_kinds, device)
         cache = self.device_caches.get(key)
         if cache is None or cache.driver is not active:
+            if not self.device_caches or self._native_driver is not driver.active:
+                self._make_native(driver.active)
             cache = self.device_caches[key] = self._make_cache(active)
-            self._make_native(active)
         return cache
 
     def __getitem__(self, grid: Any) -> T:
@@ -411,17 +432,24 @@ class JITFunction(JITCallable, KernelInterface[T]):
         """Set up the native dispatcher for launches to come, where the driver can use one."""
         self._native_driver = self._native = None
         if active.native_launch:
-            self._native = make_dispatcher(self.__name__, self.params, self._on_miss)
+            gpu = "cpu" not in active.device_kinds
+            self._native = make_dispatcher(self.__name__, self.params, self._on_miss, gpu)
             self._native_driver = active
 
     def _on_miss(
         self, key: bytes, bound: tuple[Any, ...], classes: Any, options: dict[str, Any], overlap: bool, grid: Any
     ) -> Any:
         """Called by the native dispatcher for arguments of kinds it has not seen: the kernel to launch from now on."""
-        active = driver.active
-        device = active.get_current_device()
-        cache = self._cache_for(active, device)
         values = list(bound)
+        chosen, device = place_of(values, driver.active)
+        with on_device(chosen, device):
+            return self._kernel_for(chosen, device, values, options, overlap, grid)
+
+    def _kernel_for(
+        self, active: Any, device: int, values: list[Any], options: dict[str, Any], overlap: bool, grid: Any
+    ) -> Any:
+        """What the native dispatcher asked for, on the device where the arguments are."""
+        cache = self._cache_for(active, device)
         kernel = self._find(cache, values, options, device, False)
         if kernel is None:
             return None
@@ -433,10 +461,10 @@ class JITFunction(JITCallable, KernelInterface[T]):
         except LaunchError:
             resolve_grid(grid, cache.binder.names, values, active.max_grid)
             raise
-        if chosen is None:  # the native side cannot pass such arguments
+        if chosen is None or not active.native_launch:  # the native side cannot pass such arguments
             return self._launch_over(kernel, grid, cache, values, active, device)
         cache.loaded.append(chosen.module)
-        return active.native_kernel(chosen.function, kernel)
+        return run.native_kernel(chosen, kernel)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool) -> Any:
         active = driver.active
@@ -449,14 +477,13 @@ class JITFunction(JITCallable, KernelInterface[T]):
         cache = self._cache_for(active, device)
         values, options = cache.binder.bind(args, kwargs)
         if not warmup:
-            active = driver_for(values, active)
-            if active is not cache.driver:
-                device = active.get_current_device()
-                cache = self._cache_for(active, device)
-        kernel = self._find(cache, values, options, device, warmup)
-        if kernel is None or warmup:
-            return kernel
-        return self._launch_over(kernel, grid, cache, values, active, device)
+            active, device = place_of(values, active)
+        with on_device(active, device):
+            cache = self._cache_for(active, device)
+            kernel = self._find(cache, values, options, device, warmup)
+            if kernel is None or warmup:
+                return kernel
+            return self._launch_over(kernel, grid, cache, values, active, device)
 
     def _find(self, cache: _DeviceCache, values: list[Any], options: dict[str, Any], device: int, warmup: bool) -> Any:
         """The kernel for these values, compiled if need be; None when a hook declined."""

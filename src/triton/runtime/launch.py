@@ -6,7 +6,9 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .arguments import address_of, as_array, byte_range, device_of, is_readonly
+from ..backends.driver import Scratch
+from ._allocation import get_allocator
+from .arguments import address_of, as_array, byte_range, device_index, device_of, is_readonly
 from .dispatch import make_launcher
 from .errors import LaunchError
 
@@ -82,10 +84,30 @@ class Pointer:
         self.array = array
 
 
+def _check_device(
+    name: str, array: Any, kinds: Sequence[str], number: int | None, reaches: Callable[[int], bool] | None
+) -> None:
+    kind, index = device_of(array), device_index(array)
+    if kind in kinds and (number is None or index is None or index == number or kind == "cpu"):
+        return
+    if kind == "cpu" and reaches is not None and reaches(address_of(array)):
+        return
+    here = kind if index is None else f"{kind}:{index}"
+    wanted = kinds[0] if number is None or kinds[0] == "cpu" else f"{kinds[0]}:{number}"
+    raise LaunchError(f"argument {name!r} is on device {here!r}, the launch needs {wanted!r}")
+
+
 def flatten(
-    signature: dict[str, Any], values: Sequence[Any], device_kinds: Sequence[str]
+    signature: dict[str, Any],
+    values: Sequence[Any],
+    device_kinds: Sequence[str],
+    number: int | None = None,
+    reaches: Callable[[int], bool] | None = None,
 ) -> tuple[list[Any], list[str], list[Pointer]]:
-    """``(slot values, slot codes, pointers)``: the kernel's arguments in order, compile-time ones left out."""
+    """``(slot values, slot codes, pointers)``: the kernel's arguments in order, compile-time ones left out.
+
+    Arrays must be on a device of ``device_kinds``, on the one with this ``number`` if given, or in host memory of which
+    ``reaches(address)`` holds."""
     slots: list[Any] = []
     codes: list[str] = []
     pointers: list[Pointer] = []
@@ -107,9 +129,7 @@ def flatten(
         array = as_array(value)
         if array is None:
             raise LaunchError(f"argument {name!r}: expected an array, got {type(value).__name__}")
-        device = device_of(array)
-        if device not in device_kinds:
-            raise LaunchError(f"argument {name!r} is on device {device!r}, the launch needs {device_kinds[0]!r}")
+        _check_device(name, array, device_kinds, number, reaches)
         pointers.append(Pointer(len(slots), name, array))
         slots.append(address_of(array))
 
@@ -150,21 +170,43 @@ def overlapping(pointers: Sequence[Pointer], written: Sequence[int]) -> bool:
 _NO_OPTIONS: dict[str, Any] = {}
 
 
+def allocate(size: int, alignment: int, stream: int | None) -> Any:
+    """Memory from the allocator that ``triton.set_allocator`` set."""
+    return get_allocator()(size, alignment, stream)
+
+
 class Launcher:
     """Packs arguments and launches one compiled kernel. Called as PyTorch calls it."""
 
-    __slots__ = ("_alternative", "_checks", "_driver", "_kept", "_kernel", "_name", "_native", "_signature", "_written")
+    __slots__ = (
+        "_alternative",
+        "_checks",
+        "_device",
+        "_driver",
+        "_kept",
+        "_kernel",
+        "_name",
+        "_native",
+        "_scratch",
+        "_signature",
+        "_written",
+    )
 
     def __init__(self, kernel: Any, driver: Any) -> None:
         self._kernel = kernel
         self._driver = driver
+        self._device = driver.get_current_device()  # on which the code has been loaded
+        size = int(getattr(kernel.metadata, "global_scratch_size", 0) or 0)
+        align = int(getattr(kernel.metadata, "global_scratch_align", 1) or 1)
+        self._scratch = Scratch(size, align, allocate) if size else None
         self._name = kernel.name
         self._signature: dict[str, Any] = dict(kernel.src.signature)
         self._written = tuple(kernel.metadata.written)
         self._checks = bool(driver.checks_overlap) and not getattr(kernel.metadata, "may_alias", True)
         self._alternative: Any = None
         self._kept: list[Any] = []
-        self._native = make_launcher(self._name, self._signature, self._on_miss) if driver.native_launch else None
+        gpu = "cpu" not in driver.device_kinds
+        self._native = make_launcher(self._name, self._signature, self._on_miss, gpu) if driver.native_launch else None
 
     def __call__(
         self,
@@ -180,7 +222,7 @@ class Launcher:
         *args: Any,
     ) -> None:
         if self._native is not None and not enter_hook and not exit_hook:
-            self._native.run((grid_0, grid_1, grid_2), args, _NO_OPTIONS)
+            self._native.run((grid_0, grid_1, grid_2), args, _NO_OPTIONS, stream)
             return
         grid = (int(grid_0), int(grid_1), int(grid_2))
         self.check_grid(grid)
@@ -188,15 +230,21 @@ class Launcher:
             return
         if len(args) != len(self._signature):
             raise LaunchError(f"{self._name} takes {len(self._signature)} arguments, {len(args)} were given")
-        slots, codes, pointers = flatten(self._signature, args, self._driver.device_kinds)
+        slots, codes, pointers = self._flatten(args)
         self._check_writes(pointers)
         if self._checks and overlapping(pointers, self._written):
             other = self._aliasing_kernel()
             function, packed_metadata = other.function, other.packed_metadata
         packed = pack(slots, codes)
+        buffer = None  # held until the launch is queued
+        if self._scratch is not None:
+            size = grid[0] * grid[1] * grid[2] * self._scratch.bytes
+            buffer = self._scratch.allocate(size, self._scratch.alignment, stream)
+            packed += struct.pack("<Q", buffer.data_ptr())
         if enter_hook:
             enter_hook(launch_metadata)
         self._driver.launch(function, grid, stream, packed, packed_metadata)
+        del buffer
         if exit_hook:
             exit_hook(launch_metadata)
 
@@ -206,7 +254,14 @@ class Launcher:
         chosen = self.native_choice(values, overlap)
         chosen._init_handles()
         self._kept.append(chosen.module)
-        return self._driver.native_kernel(chosen.function, self._name)
+        return self.native_kernel(chosen, self._name)
+
+    def native_kernel(self, chosen: Any, owner: Any) -> Any:
+        """What the native dispatcher launches for the answer of ``native_choice``; such launches return ``owner``."""
+        return self._driver.native_kernel(chosen.module, chosen.function, chosen.packed_metadata, owner, self._scratch)
+
+    def _flatten(self, values: Sequence[Any]) -> tuple[list[Any], list[str], list[Pointer]]:
+        return flatten(self._signature, values, self._driver.device_kinds, self._device, self._driver.reaches)
 
     def current_stream(self) -> int:
         """The stream that a launch goes to when none is named."""
@@ -220,7 +275,7 @@ class Launcher:
         """
         if any(isinstance(kind, str) and kind.startswith("tensordesc") for kind in self._signature.values()):
             return None
-        _, _, pointers = flatten(self._signature, values, self._driver.device_kinds)
+        _, _, pointers = self._flatten(values)
         self._check_writes(pointers)
         return self._aliasing_kernel() if overlap and self._written and self._checks else self._kernel
 
