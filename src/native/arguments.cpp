@@ -402,6 +402,7 @@ bool Arguments::classify(PyObject* const* bound) {
   leaves_.reserve(parameters_.size() + 8);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
+    const size_t first = leaves_.size();
     if (parameter.flags & kConstexpr) {
       PyObject* value = bound[i];
       if (!PyLong_CheckExact(value) && value != Py_None && !PyBool_Check(value)) {
@@ -413,6 +414,7 @@ bool Arguments::classify(PyObject* const* bound) {
     } else if (!classify_value(bound[i], parameter, Place{parameter.name.get(), nullptr, 0})) {
       return false;
     }
+    for (size_t leaf = first; leaf < leaves_.size(); ++leaf) leaves_[leaf].parameter = static_cast<uint16_t>(i);
   }
   return true;
 }

@@ -44,6 +44,7 @@ struct Leaf {
   uint16_t type = kNoType;
   uint16_t device = 0;         // pointer: number of the device kind; 0 is "cpu"
   int16_t index = -1;          // pointer: which device of that kind; -1: not told
+  uint16_t parameter = 0;      // which it belongs to
   bool address = false;        // pointer: given as a number, which does not tell where it is
   uint64_t bits = 0;           // the argument's slot
   uint64_t low = 0, high = 0;  // pointer: bytes in use are [low, high)
@@ -73,6 +74,7 @@ class Arguments {
   int gpu() const;
   // A pointer that is not into host memory, or null.
   const Leaf* foreign() const;
+  const std::vector<Leaf>& leaves() const { return leaves_; }
 
  private:
   struct Place;

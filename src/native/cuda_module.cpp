@@ -162,6 +162,12 @@ PyObject* py_pointer_device(PyObject*, PyObject* arg) {
   return PyLong_FromLong(device);
 }
 
+PyObject* py_host_pointer_mapped(PyObject*, PyObject* arg) {
+  unsigned long long pointer = PyLong_AsUnsignedLongLong(arg);
+  if (PyErr_Occurred()) return nullptr;
+  return PyBool_FromLong(cuda::host_pointer_mapped(pointer));
+}
+
 PyObject* py_driver_version(PyObject*, PyObject*) { return PyLong_FromLong(cuda::driver_version()); }
 
 PyMethodDef methods[] = {
@@ -176,6 +182,8 @@ PyMethodDef methods[] = {
      "            args: bytes, cooperative: bool, overlap: bool) -> None\n\nOne 8-byte slot for each parameter. Returns once queued."},
     {"cuda_synchronize", py_synchronize, METH_NOARGS, "cuda_synchronize() -> None\n\nWaits for the device; raises what went wrong on it."},
     {"cuda_pointer_device", py_pointer_device, METH_O, "cuda_pointer_device(pointer: int) -> int\n\nThe device it lies on; -1: host memory."},
+    {"cuda_host_pointer_mapped", py_host_pointer_mapped, METH_O,
+     "cuda_host_pointer_mapped(pointer: int) -> bool\n\nWhether kernels can use an address in host memory: it is pinned."},
     {"cuda_driver_version", py_driver_version, METH_NOARGS, "cuda_driver_version() -> int\n\nSuch as 13000; 0 where there is no driver."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -328,7 +328,21 @@ bool launch_on_cpu(const KernelObject* kernel, const Dispatcher& dispatcher, con
   return launch_from_python(request);
 }
 
-bool launch_on_gpu(PyObject* launcher, const Prepared& prepared, const int64_t* sizes, PyObject* stream) {
+// Host memory is within reach of a GPU only where it is pinned.
+bool check_host_pointers(const Dispatcher& dispatcher, const Prepared& prepared) {
+  for (const Leaf& leaf : prepared.arguments.leaves()) {
+    if (leaf.kind != LeafKind::pointer || leaf.device != 0 || leaf.address || cuda::host_pointer_mapped(leaf.bits))
+      continue;
+    PyErr_Format(PyExc_ValueError, "argument %R is on device 'cpu', the launch needs 'cuda:%d'",
+                 dispatcher.parameters[leaf.parameter].name.get(), prepared.gpu);
+    return false;
+  }
+  return true;
+}
+
+bool launch_on_gpu(PyObject* launcher, const Dispatcher& dispatcher, const Prepared& prepared, const int64_t* sizes,
+                   PyObject* stream) {
+  if (!check_host_pointers(dispatcher, prepared)) return false;
   if (sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0) return true;
   std::vector<uint64_t> slots;
   slots.reserve(32);
@@ -348,7 +362,7 @@ PyObject* launch_kernel(PyObject* kernel, const Dispatcher& dispatcher, const Pr
   }
   int64_t sizes[3];
   if (is_cuda_launcher(kernel)) {
-    if (!read_grid(grid, kCudaGrid, sizes) || !launch_on_gpu(kernel, prepared, sizes, stream)) return nullptr;
+    if (!read_grid(grid, kCudaGrid, sizes) || !launch_on_gpu(kernel, dispatcher, prepared, sizes, stream)) return nullptr;
     return cuda_launcher_owner(kernel);
   }
   auto* code = reinterpret_cast<KernelObject*>(kernel);

@@ -466,7 +466,7 @@ def test_the_arrays_choose_the_driver(monkeypatch: pytest.MonkeyPatch, device: R
     np.testing.assert_array_equal(out, 2)
     used = [(type(cache.driver), len(cache.driver.launches)) for cache in kernels.add.device_caches.values()]
     assert used == [(GPUDriver, 1), (HostDriver, 1)]
-    with pytest.raises(LaunchError, match="argument 'y' is on device 'cpu', the launch needs 'gpu'"):
+    with pytest.raises(LaunchError, match="argument 'y' is on device 'cpu', the launch needs 'gpu:0'"):
         kernels.add[(1,)](OnGPU(x), x, OnGPU(out), 8, BLOCK=8)
     config.set_active(GPUDriver())
     with pytest.raises(LaunchError, match="argument 'x' is on device 'cpu', the launch needs 'gpu'"):

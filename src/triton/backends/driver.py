@@ -30,6 +30,18 @@ class LoadedKernel:
     n_max_threads: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Global memory that a kernel gets as its last argument: ``bytes`` for each program of the grid.
+
+    ``allocate(bytes, alignment, stream)`` gives something with ``data_ptr()``; it is let go once the launch is queued.
+    """
+
+    bytes: int
+    alignment: int
+    allocate: Callable[[int, int, int | None], Any]
+
+
 class DriverBase(ABC):
     """One kind of device.
 
@@ -65,12 +77,16 @@ class DriverBase(ABC):
         """Run every program of a grid that is not empty. ``args`` holds one 8-byte slot per kernel argument: pointers,
         integers extended to 64 bits, floats in the low bytes."""
 
-    def native_kernel(self, function: Any, owner: Any) -> Any:
-        """The object by which the native dispatcher launches ``function`` without Python; None where it cannot.
+    def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
+        """The object by which the native dispatcher launches loaded code without Python; None where it cannot.
 
-        Launches of that kernel return ``owner``.
+        ``metadata`` is what ``launch`` gets. Launches of that kernel return ``owner``.
         """
         return None
+
+    def reaches(self, address: int) -> bool:
+        """Whether kernels may use this address in host memory although their device is another."""
+        return False
 
     def get_current_device(self) -> int:
         return 0

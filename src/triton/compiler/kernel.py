@@ -182,6 +182,10 @@ class CompiledKernel:
         loaded = active.load(self.name, self.kernel, self.metadata._asdict())
         self.module, self.function = loaded.module, loaded.function
         self.n_regs, self.n_spills, self.n_max_threads = loaded.n_regs, loaded.n_spills, loaded.n_max_threads
+        threads = int(getattr(self.metadata, "threads", 0))
+        if 0 < self.n_max_threads < threads:
+            self.module = self.function = None
+            raise OutOfResources(threads, self.n_max_threads, "threads")
         self._run = Launcher(self, active)
         hooks = knobs.runtime.kernel_load_end_hook
         if hooks:
