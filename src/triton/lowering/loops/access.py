@@ -322,7 +322,7 @@ def _maybe_consecutive(e: Evaluator, pointer: Value, index: Index) -> Cell | Non
         producer = value.op
         if producer is None or producer.kind in ("load", "gather", "desc_load") or value in e.buffers:
             return None
-        clamped = clamped or producer.kind in _CLAMPING
+        clamped = clamped or producer.kind in _CLAMPING or (producer.kind == "mul" and _unknown_step(e, value))
         work += producer.operands
     if not clamped:
         return None
@@ -330,10 +330,14 @@ def _maybe_consecutive(e: Evaluator, pointer: Value, index: Index) -> Cell | Non
     return offsets if offsets.lanes and offsets.element.bits >= 32 else None
 
 
-def _load_checked(
-    e: Evaluator, offsets: Cell, pointers: Cell, element: ElementType, mask: str | None, fill: Cell | None
-) -> Cell:
-    """One contiguous load if the offsets turn out to be consecutive, else a gather."""
+def _unknown_step(e: Evaluator, value: Value) -> bool:
+    """Whether nothing is known of how ``value`` grows along some axis, as with a stride that is an argument."""
+    shape = value.type.shape if isinstance(value.type, TensorType) else ()
+    return any(e.graph.stride(value, axis) is None for axis in range(len(shape)))
+
+
+def _are_consecutive(e: Evaluator, offsets: Cell) -> str:
+    """An i1: each lane's offset is one more than the one before."""
     w, lanes, bits = e.w, e.lanes, offsets.element.bits
     type = offsets.type
     first = w.emit(f"extractelement {offsets.typed}, i64 0")
@@ -344,8 +348,30 @@ def _load_checked(
     name = w.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
     run = w.call("i1", name, [f"<{lanes} x i1> {equal}"])
     ordered = w.emit(f"icmp {'slt' if offsets.element.is_signed else 'ult'} i{bits} {first}, {last}")  # no wrap between
+    return w.emit(f"and i1 {run}, {ordered}")
+
+
+def _store_checked(e: Evaluator, offsets: Cell, pointers: Cell, cell: Cell, mask: str | None) -> None:
+    """One contiguous store if the offsets turn out to be consecutive, else a scatter."""
+    w = e.w
+    fast, slow, done = w.new_label("run"), w.new_label("scatter"), w.new_label("stored")
+    w.cond_br(_are_consecutive(e, offsets), fast, slow)
+    w.label(fast)
+    store_contiguous(w, w.emit(f"extractelement {pointers.typed}, i64 0"), cell, mask)
+    w.br(done)
+    w.label(slow)
+    scatter_to(w, pointers.text, cell, mask)
+    w.br(done)
+    w.label(done)
+
+
+def _load_checked(
+    e: Evaluator, offsets: Cell, pointers: Cell, element: ElementType, mask: str | None, fill: Cell | None
+) -> Cell:
+    """One contiguous load if the offsets turn out to be consecutive, else a gather."""
+    w, lanes = e.w, e.lanes
     fast, slow, done = w.new_label("run"), w.new_label("gather"), w.new_label("loaded")
-    w.cond_br(w.emit(f"and i1 {run}, {ordered}"), fast, slow)
+    w.cond_br(_are_consecutive(e, offsets), fast, slow)
     w.label(fast)
     start = w.emit(f"extractelement {pointers.typed}, i64 0")
     a = load_contiguous(w, start, element, lanes, mask, fill)
@@ -452,6 +478,10 @@ def store_cell(e: Evaluator, pointer: Value, cell: Cell, mask: Value | None, ind
             store_contiguous(w, address.text, part, mask_text and part_of(w, mask_text, "i1", lanes, first, run))
         return
     pointers, _ = e.vector(pointer, index)
+    offsets = _maybe_consecutive(e, pointer, index)
+    if offsets is not None:
+        _store_checked(e, offsets, pointers, cell, mask_text)
+        return
     scatter_to(w, pointers.text, cell, mask_text)
 
 
