@@ -22,6 +22,36 @@ if TYPE_CHECKING:
     from .memory import Ordering
 
 SHARED = "@shared_scratch"
+SCRATCH_SPREAD = 32 << 10
+"""Up to this many bytes of scratch, a region of its own is preferred to waiting until an earlier one has been read."""
+
+
+class Scratch:
+    """Which bytes of scratch other threads may still be reading: a barrier is needed only when these must be written.
+
+    After the barrier between an op's writes and its reads, every earlier op's reads are done, so ops in a row alternate
+    between regions and need one barrier each instead of two.
+    """
+
+    __slots__ = ("base", "end", "reading", "unknown")
+
+    def __init__(self) -> None:
+        self.base = 0
+        self.end = 0
+        self.reading: list[tuple[int, int]] = []
+        self.unknown = False  # several ways led here: anything may be being read
+
+    def place(self, bytes: int, limit: int) -> bool:
+        """Finds ``bytes`` for the next op; True when a barrier must come first."""
+        size = -(-bytes // 16) * 16
+        behind = max((end for _, end in self.reading), default=0)
+        before = min((start for start, _ in self.reading), default=size)
+        if not self.unknown and (size <= before or behind + size <= limit):
+            self.base = 0 if size <= before else behind
+            self.end = self.base + size
+            return False
+        self.base, self.end, self.reading, self.unknown = 0, size, [], False
+        return True
 
 
 class Context:
@@ -40,7 +70,7 @@ class Context:
         self.memory: Ordering | None = None
         self.rules: Mapping[str, Callable[[Context, Op], None]] = {}
         self.scratch_bytes = 0
-        self.scratch_read = False  # scratch was read since the last barrier: writing needs one first
+        self._scratch = Scratch()
         self.used: set[Value] = {v for op in function.body.walk() for v in op.operands}
         self.entry = w.point()
         self._threads: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
@@ -58,7 +88,7 @@ class Context:
 
     def enter_region(self) -> None:
         """A block that several ways lead to: what other threads did on the way here is not known."""
-        self.scratch_read = True
+        self._scratch.unknown = True
 
     # Values
 
@@ -166,23 +196,29 @@ class Context:
             return b if a is None else a
         return self.w.emit(f"and i1 {a}, {b}")
 
-    # Shared scratch memory: every user starts at offset 0
+    # Shared scratch memory: an op writes a region, all threads meet, the op reads it
 
     def scratch_write(self, bytes: int) -> None:
-        """Announces writes to the first ``bytes`` of the scratch area."""
-        self.scratch_bytes = max(self.scratch_bytes, bytes)
-        if self.scratch_read:
+        """Announces writes of ``bytes`` to scratch; until the next call ``shared_at`` counts from the region found for them."""
+        if self._scratch.place(bytes, max(SCRATCH_SPREAD, self.scratch_bytes)):
             self.machine.barrier(self.w)
-            self.scratch_read = False
+        self.scratch_bytes = max(self.scratch_bytes, self._scratch.end)
 
     def scratch_ready(self) -> None:
         """What was written is about to be read."""
+        self.barrier()
+        self._scratch.reading = [(self._scratch.base, self._scratch.end)]
+
+    def barrier(self) -> None:
+        """All threads meet: whatever was read before has been read by all."""
         self.machine.barrier(self.w)
-        self.scratch_read = True
+        self._scratch.reading = []
+        self._scratch.unknown = False
 
     def shared_at(self, offset: str, base: int = 0) -> str:
-        """A pointer into scratch at the byte offset (i32 operand)."""
+        """A pointer into the current region at the byte offset (i32 operand)."""
         pointer = f"ptr addrspace({SHARED_SPACE})"
+        base += self._scratch.base
         if base:
             offset = self.w.emit(f"add nuw nsw i32 {offset}, {base}")
         return self.w.emit(f"getelementptr inbounds i8, {pointer} {SHARED}, i32 {offset}")

@@ -272,8 +272,7 @@ def _assume(c: Context, op: Op) -> None:
 
 
 def _barrier(c: Context, op: Op) -> None:
-    c.machine.barrier(c.w)
-    c.scratch_read = False
+    c.barrier()
 
 
 def _dot(c: Context, op: Op) -> None:

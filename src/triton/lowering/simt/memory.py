@@ -223,9 +223,8 @@ class Ordering:
         writes = "write" in effects
         hazard = self.clash(self.writes, base, pointer) or (writes and self.clash(self.reads, base, pointer))
         if hazard:
-            self.c.machine.barrier(self.c.w)
+            self.c.barrier()
             self.clear()
-            self.c.scratch_read = False
         if pointer is not None:
             (self.writes if writes else self.reads).setdefault(base, set()).add(pointer)
 
