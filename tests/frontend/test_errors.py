@@ -12,6 +12,7 @@ from building import CPU, OPTIONS, build, error, message
 
 import triton
 import triton.language as tl
+from triton import knobs
 from triton.diagnostics import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 from triton.frontend.build import build_module
 from triton.runtime.jit import constexpr_function
@@ -518,3 +519,12 @@ def test_endless_compile_time_recursion():
         tl.store(p, bottomless(0))
 
     check(kernel, ("*i32",), "the kernel, or a function it runs at compile time, is nested too deeply")
+
+
+def test_any_global_may_be_used_when_asked_for():
+    def kernel(p):
+        tl.store(p, SIZE)
+
+    with knobs.compilation.scope():
+        knobs.compilation.allow_non_constexpr_globals = True
+        assert build(kernel, "*i32")

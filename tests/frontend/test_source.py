@@ -216,3 +216,76 @@ def test_the_end_of_a_function_is_found():
     assert fn.def_file_col_number == 5
     assert make.__code__.co_firstlineno < fn.starting_line_number
     assert make(tl.constexpr(1)).src == "def closure(x):\n    return x + offset\n"
+
+
+CYCLE = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def down(x, n: tl.constexpr):
+    if n == 0:
+        return x
+    else:
+        return up(x, n - 1)
+
+
+@triton.jit
+def up(x, n: tl.constexpr):
+    return down(x + 1, n)
+"""
+
+
+def test_hashes_of_mutually_recursive_functions_follow_both_in_any_order(tmp_path):
+    keys = {}
+    for old, new in (("x + 1", "x + 1"), ("x + 1", "x + 2"), ("return x\n", "return x * 2\n")):
+        first = load(tmp_path / "cycle.py", CYCLE.replace(old, new))
+        forward = (first.down.cache_key, first.up.cache_key)
+        second = load(tmp_path / "cycle.py", CYCLE.replace(old, new))
+        backward = (second.up.cache_key, second.down.cache_key)
+        assert forward == backward[::-1]
+        keys[new] = forward
+    assert len({key for pair in keys.values() for key in pair}) == 6
+
+
+AGGREGATE = """\
+import triton
+import triton.language as tl
+from triton.language.core import _aggregate
+
+
+@_aggregate
+class Counter:
+    value: tl.tensor
+
+    @triton.jit
+    def __init__(self, value):
+        self.value = value + 0
+
+    @triton.jit
+    def next(self):
+        return self.value + 1
+
+
+@triton.jit
+def kernel(p):
+    tl.store(p, Counter(tl.load(p)).next())
+"""
+
+
+@pytest.mark.parametrize("old, new", [("self.value + 1", "self.value + 2"), ("value + 0", "value + 3")])
+def test_the_hash_follows_methods_of_aggregates(tmp_path, old, new):
+    first = load(tmp_path / "aggregates.py", AGGREGATE).kernel.cache_key
+    assert first == load(tmp_path / "aggregates.py", AGGREGATE).kernel.cache_key
+    assert first != load(tmp_path / "aggregates.py", AGGREGATE.replace(old, new)).kernel.cache_key
+
+
+def test_many_threads_may_read_source_and_hash_at_once(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    for _ in range(10):
+        module = load(tmp_path / "hashed.py", BASE)
+        with ThreadPoolExecutor(8) as pool:
+            keys = set(pool.map(lambda _, m=module: (m.kernel.cache_key, m.helper.src, m.kernel.src), range(16)))
+        assert len(keys) == 1

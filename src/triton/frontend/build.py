@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from triton import knobs
 from triton.diagnostics.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 from triton.ir import Function, Module
 from triton.ir import types as ir
@@ -138,6 +139,8 @@ def _build(
     except NotImplementedError as error:
         raise generator.error(str(error) or "not implemented", UnsupportedLanguageConstruct) from error
     except Exception as error:
+        if knobs.compilation.front_end_debugging:
+            raise
         raise generator.error(_message(error)) from error
     return module
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import operator
-import os
 import sys
 from types import ModuleType
 from typing import Any
+
+from triton import knobs
 
 from .dtypes import base_type
 from .generator import MISSING, BoundMethod, Generator, expression, wrap
@@ -54,11 +55,7 @@ def _global(g: Generator, name: str) -> Any:
         return value
     if isinstance(value, builtins.tuple) and hasattr(value, "_fields"):
         return wrap(value)
-    if _annotated_constexpr(fn, name) or os.environ.get("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", "0") in (
-        "1",
-        "true",
-        "on",
-    ):
+    if _annotated_constexpr(fn, name) or knobs.compilation.allow_non_constexpr_globals:
         return constexpr(value)
     raise NameError(
         f"global variable {name} is not a compile-time constant: kernels may use globals only if they are "

@@ -123,7 +123,7 @@ class JITCallable:
         # Only the lines of the file are taken now; the function is found in them at first need: import stays quick.
         if not self.__module__.startswith("triton."):
             linecache.checkcache(self.file)
-        self._lines: list[str] | None = linecache.getlines(self.file, fn.__globals__)
+        self._lines = linecache.getlines(self.file, fn.__globals__)
         self._raw: list[str] | None = None
         self._src: str | None = None
         self._tree: ast.FunctionDef | None = None
@@ -147,7 +147,6 @@ class JITCallable:
                     f"{self.file!r} could not be read"
                 )
             self._raw = _block(self._lines[self.starting_line_number - 1 :])
-            self._lines = None
         return self._raw
 
     @property
@@ -222,27 +221,30 @@ class JITCallable:
     @property
     def cache_key(self) -> str:
         """SHA-256 over this function's source, the values of globals it reads and everything it calls, transitively."""
-        if self.hash is None:
+        found = self.hash
+        if found is None:
             with _hash_lock:
-                if self.hash is None:
-                    self._compute_hash()
-        assert self.hash is not None
-        return self.hash
+                found = self.hash = self.hash or self._compute_hash()
+        return found
 
-    def _compute_hash(self) -> None:
-        # A cycle is cut at the function that is being hashed; its name stands for it.
-        self.hash = f"recursion:{self._fn_name}"
-        try:
-            finder = DependenciesFinder(self._fn_name, self)
-            finder.visit(self.parse())
-            self.used_global_vals = dict(sorted(finder.used_global_vals.items()))
-            import hashlib  # loads OpenSSL, which importing the language need not wait for
+    def _compute_hash(self) -> str:
+        import hashlib  # loads OpenSSL, which importing the language need not wait for
 
-            text = f"{self.src}\0{self.starting_line_number}\0{sorted(finder.parts)}"
-            self.hash = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-        except BaseException:
-            self.hash = None
-            raise
+        seen: set[JITCallable] = {self}
+        pending, texts, values = [self], [], {}
+        while pending:
+            fn = pending.pop()
+            finder = DependenciesFinder(fn._fn_name, fn)
+            finder.visit(fn.parse())
+            values.update(finder.used_global_vals)
+            texts.append(f"{fn._fn_name}\0{fn.src}\0{fn.starting_line_number}\0{sorted(finder.parts)}")
+            new = [callee for callee in finder.callees if callee not in seen]
+            seen.update(new)
+            pending.extend(new)
+        self.used_global_vals = dict(sorted(values.items()))
+        # The function itself comes first; the order of the others must not depend on how they were found.
+        text = "\0".join([texts[0], *sorted(texts[1:])])
+        return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
     def __hash__(self) -> int:
         return hash(self._fn_name) ^ id(self)
@@ -306,6 +308,7 @@ class DependenciesFinder(ast.NodeVisitor):
         self.name = name
         self.fn = fn
         self.parts: set[str] = set()
+        self.callees: dict[JITCallable, None] = {}
         self.used_global_vals: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
         self.local_names = _assigned_names(fn.parse())
 
@@ -335,27 +338,29 @@ class DependenciesFinder(ast.NodeVisitor):
 
     def record(self, name: str, value: Any, scope: dict[str, Any], key: str | None = None) -> None:
         """Adds one referenced value."""
-        if isinstance(value, ModuleType) or getattr(value, "__triton_builtin__", False):
-            return
-        if isinstance(value, JITCallable):
-            if not value.__module__.startswith(LANGUAGE_PACKAGE):
-                self.parts.add(f"{name}={value._fn_name}:{value.cache_key}")
-                self.used_global_vals.update(value.used_global_vals)
-            return
-        wrapped = getattr(value, "fn", None)
-        if isinstance(wrapped, JITCallable):  # autotuned or heuristics around a jitted function
-            self.record(name, wrapped, scope)
-            return
         if hasattr(value, "__triton_aggregate__"):
             for member_name, member in vars(value).items():
-                if isinstance(member, JITCallable):
-                    self.parts.add(f"{name}.{member_name}={member.cache_key}")
+                self._call(f"{name}.{member_name}", member)
+        if isinstance(value, ModuleType) or getattr(value, "__triton_builtin__", False):
+            return
+        wrapped = getattr(value, "fn", None)  # autotuned or heuristics around a jitted function
+        if self._call(name, value) or self._call(name, wrapped):
+            return
         if isinstance(value, type) or (callable(value) and not isinstance(value, constexpr)):
             module = str(getattr(value, "__module__", ""))
             self.parts.add(f"{name}={module}.{getattr(value, '__qualname__', name)}")
             return
         self.parts.add(f"{name}={value!r}")
         self.used_global_vals[(key or name, id(scope))] = (value, scope)
+
+    def _call(self, name: str, value: Any) -> bool:
+        """Adds ``value`` if it is a jitted function; the package's own version stands for those of the language."""
+        if not isinstance(value, JITCallable):
+            return False
+        if not value.__module__.startswith(LANGUAGE_PACKAGE):
+            self.parts.add(f"{name}={value._fn_name}")
+            self.callees[getattr(value, "__func__", value)] = None
+        return True
 
 
 _MISSING = object()
