@@ -14,12 +14,17 @@ from ...ir.types import PointerType, ScalarType
 from ...lowering.simt.lower import lower_module
 from ...lowering.writer import ModuleWriter
 from ...passes.assign_layouts import LayoutOptions, assign_layouts
+from ...passes.expand_dot_scaled import expand_dot_scaled
 from ...passes.manager import Pass, run_passes
 from ...passes.pipeline import TILE_PASSES
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from . import capabilities as chips
 from . import codegen, mma
 from .lowering import CudaMachine, features
+
+
+# Scaled products are written out first, because what that makes is index arithmetic for fold and cse.
+PASSES = (Pass("expand dot_scaled", expand_dot_scaled), *TILE_PASSES)
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class CUDABackend(BaseBackend):
         return chips.capabilities(self.arch)
 
     def add_stages(self, stages: dict[str, Stage], options: CUDAOptions, language: Language = Language.TRITON) -> None:
-        stages["ttir"] = lambda module, metadata: run_passes(_inline_tensors(module), TILE_PASSES)
+        stages["ttir"] = lambda module, metadata: run_passes(_inline_tensors(module), PASSES)
         stages["ttgir"] = lambda module, metadata: self.lay_out(module, options)
         stages["llir"] = lambda module, metadata: self.lower(module, metadata, options)
         stages["ptx"] = lambda text, metadata: codegen.make_ptx(text, self.arch, options.ptx_version)

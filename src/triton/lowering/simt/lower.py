@@ -355,7 +355,7 @@ RULES: dict[str, Rule] = {
     "desc_load": memory.desc_load,
     "desc_store": memory.desc_store,
     "dot": _dot,
-    "dot_scaled": unsupported("dot_scaled is not lowered for this target yet"),
+    "dot_scaled": unsupported("the pass expand_dot_scaled must come first"),
     "reduce": reduce.reduce,
     "scan": reduce.scan,
     "map": _map,
