@@ -108,8 +108,12 @@ def apt_install(*packages: str) -> bool:
         return False
     say(f"apt-get install {' '.join(mine)}")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["apt-get", "update", "-q"], env=env, stdout=subprocess.DEVNULL)
-    call("apt-get", "install", "-y", "-q", "--no-install-recommends", *mine, env=env)
+    for step in (["update"], ["install", "-y", "--no-install-recommends", *mine]):
+        done = subprocess.run(["apt-get", "-q", *step], env=env, capture_output=True, text=True)
+        # An update fails for any one source out of reach, which need not be the one that has these packages.
+        if done.returncode and step != ["update"]:
+            print(done.stdout, done.stderr, flush=True)
+            raise Failure(f"exit status {done.returncode} from: apt-get {shlex.join(step)}")
     return True
 
 
@@ -362,7 +366,17 @@ def package(wanted: str) -> Built:
     say("building the conda package with rattler-build")
     start = time.monotonic()
     env = environment(PYTHONPATH=str(ROOT))
-    command = [tools_python(), "-W", "ignore", "-m", "devtools.package", "build", ROOT, source.name, output]
+    command: list[str | Path] = [
+        tools_python(),
+        "-W",
+        "ignore",
+        "-m",
+        "devtools.package",
+        "build",
+        ROOT,
+        source.name,
+        output,
+    ]
     log = DEV / "package.log"
     log.unlink(missing_ok=True)
     try:
