@@ -469,5 +469,19 @@ def test_the_arrays_choose_the_driver(monkeypatch: pytest.MonkeyPatch, device: R
     with pytest.raises(LaunchError, match="argument 'y' is on device 'cpu', the launch needs 'gpu:0'"):
         kernels.add[(1,)](OnGPU(x), x, OnGPU(out), 8, BLOCK=8)
     config.set_active(GPUDriver())
-    with pytest.raises(LaunchError, match="argument 'x' is on device 'cpu', the launch needs 'gpu'"):
+    with pytest.raises(LaunchError, match="argument 'x' is on device 'cpu', the launch needs 'gpu"):
         kernels.add[(1,)](x, x, out, 8, BLOCK=8)
+
+
+def test_grid_functions_get_arguments_and_options() -> None:
+    seen: list[dict[str, Any]] = []
+    out = np.zeros(1, "i4")
+    kernels.with_defaults[lambda meta: seen.append(dict(meta)) or (1,)](out, 5, num_warps=2)
+    assert seen == [{"out": out, "value": 5, "SCALE": 3, "num_warps": 2}]
+
+
+def test_a_replaced_run_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    monkeypatch.setattr(kernels.put, "run", lambda *args, **kwargs: calls.append(kwargs), raising=False)
+    kernels.put[(1,)](np.zeros(1, "i4"), 5)
+    assert calls == [{"grid": (1,), "warmup": False}]

@@ -180,10 +180,13 @@ def compute_cache_key(kernel_key_cache: dict[Any, str], specialization: Any, opt
     return text
 
 
-def resolve_grid(grid: Any, names: list[str], values: list[Any], limits: tuple[int, int, int]) -> tuple[int, int, int]:
-    """A grid as three sizes. Raises LaunchError naming the dimension that is wrong."""
+def resolve_grid(
+    grid: Any, names: list[str], values: list[Any], options: dict[str, Any], limits: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """A grid as three sizes; a function gets arguments and options by name. Raises LaunchError naming the dimension
+    that is wrong."""
     if callable(grid):
-        grid = grid(dict(zip(names, values, strict=True)))
+        grid = grid({**dict(zip(names, values, strict=True)), **options})
     if not isinstance(grid, (tuple, list)):
         grid = (grid,)
     if not 1 <= len(grid) <= 3:
@@ -392,7 +395,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
         return cache
 
     def __getitem__(self, grid: Any) -> T:
-        native = self._fast_path()
+        native = self._fast_path() if "run" not in self.__dict__ else None
         if native is not None:
             return native[grid]  # type: ignore[no-any-return]
         return super().__getitem__(grid)
@@ -459,10 +462,10 @@ class JITFunction(JITCallable, KernelInterface[T]):
         try:
             chosen = run.native_choice(values, overlap)
         except LaunchError:
-            resolve_grid(grid, cache.binder.names, values, active.max_grid)
+            resolve_grid(grid, cache.binder.names, values, options, active.max_grid)
             raise
         if chosen is None or not active.native_launch:  # the native side cannot pass such arguments
-            return self._launch_over(kernel, grid, cache, values, active, device)
+            return self._launch_over(kernel, grid, cache, values, options, active, device)
         cache.loaded.append(chosen.module)
         return run.native_kernel(chosen, kernel)
 
@@ -483,7 +486,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
             kernel = self._find(cache, values, options, device, warmup)
             if kernel is None or warmup:
                 return kernel
-            return self._launch_over(kernel, grid, cache, values, active, device)
+            return self._launch_over(kernel, grid, cache, values, options, active, device)
 
     def _find(self, cache: _DeviceCache, values: list[Any], options: dict[str, Any], device: int, warmup: bool) -> Any:
         """The kernel for these values, compiled if need be; None when a hook declined."""
@@ -497,9 +500,16 @@ class JITFunction(JITCallable, KernelInterface[T]):
         return kernel
 
     def _launch_over(
-        self, kernel: Any, grid: Any, cache: _DeviceCache, values: list[Any], active: Any, device: int
+        self,
+        kernel: Any,
+        grid: Any,
+        cache: _DeviceCache,
+        values: list[Any],
+        options: dict[str, Any],
+        active: Any,
+        device: int,
     ) -> Any:
-        sizes = resolve_grid(grid, cache.binder.names, values, active.max_grid)
+        sizes = resolve_grid(grid, cache.binder.names, values, options, active.max_grid)
         if 0 in sizes:
             return kernel
         if isinstance(kernel, FutureKernel):
@@ -524,7 +534,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
         check_options(binder, options, frozenset(vars(compiler.make_backend(compiler.HOST).parse_options({}))))
         signature, constexprs, attrs = signature_of(self.params, values, binder.specialize(values))
         source = compiler.ASTSource(self, signature, constexprs, attrs)
-        sizes = resolve_grid(grid, binder.names, values, (2**31 - 1,) * 3)
+        sizes = resolve_grid(grid, binder.names, values, options, (2**31 - 1,) * 3)
         if not warmup and 0 not in sizes:
             compiler.interpret(source, options, sizes, values)
 
