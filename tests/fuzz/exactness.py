@@ -80,7 +80,7 @@ class Levels:
                 self.block(region)
             if op.kind in ("for", "while", "call"):
                 self.assume_inexact(op.results)
-            elif op.kind == "if":
+            elif op.kind in ("if", "map"):
                 for k, result in enumerate(op.results):
                     self.levels[result] = max(self.levels[r.terminator.operands[k]] for r in op.regions)
             else:
