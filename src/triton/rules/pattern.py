@@ -11,8 +11,8 @@ examples that show it at work; the tests run both kinds against the interpreter.
 
 from __future__ import annotations
 
-import ast
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -187,20 +187,37 @@ def _equals(found: Number, wanted: Number, element: ElementType) -> bool:
 # Equations ----------------------------------------------------------------------------------------------------------
 
 
+_TOKEN = re.compile(r'[A-Za-z]\w*|-?[\d.]+|"[^"]*"|[(),=]')
+
+
 def parse(text: str) -> Node:
-    """One side of an equation."""
-    return _node(ast.parse(text, mode="eval").body)
+    """One side of an equation: ``name(side, ..., attribute="text")``, a name, or a number."""
+    tokens = _TOKEN.findall(text)
+    node, end = _node(tokens, 0)
+    assert end == len(tokens), f"cannot read {text}"
+    return node
 
 
-def _node(tree: ast.expr) -> Node:
-    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
-        attrs = tuple((str(k.arg), ast.literal_eval(k.value)) for k in tree.keywords)
-        return Node("op", tree.func.id.rstrip("_"), attrs=attrs, args=tuple(map(_node, tree.args)))
-    if isinstance(tree, ast.Name):
-        if tree.id in ("true", "false"):
-            return Node("num", number=tree.id == "true")
-        return Node("const" if tree.id.isupper() else "var", tree.id)
-    return Node("num", number=ast.literal_eval(tree))
+def _node(tokens: list[str], at: int) -> tuple[Node, int]:
+    """The node that starts at a token, and where the next one stands."""
+    word = tokens[at]
+    if not word[0].isalpha():
+        return Node("num", number=float(word) if "." in word else int(word)), at + 1
+    if tokens[at + 1 : at + 2] != ["("]:
+        if word in ("true", "false"):
+            return Node("num", number=word == "true"), at + 1
+        return Node("const" if word.isupper() else "var", word), at + 1
+    args: list[Node] = []
+    attrs: list[tuple[str, str]] = []
+    at += 1
+    while tokens[at] != ")":  # at an opening bracket or a comma
+        if tokens[at + 2] == "=":
+            attrs.append((tokens[at + 1], tokens[at + 3].strip('"')))
+            at += 4
+        else:
+            node, at = _node(tokens, at + 1)
+            args.append(node)
+    return Node("op", word.rstrip("_"), attrs=tuple(attrs), args=tuple(args)), at + 1
 
 
 def _match_op(node: Node, op: Op, bound: Bindings) -> bool:
