@@ -165,3 +165,42 @@ def test_wheel_is_staged_where_conda_has_it(tmp_path):
     assert spec.depends == ("python >=3.10", "numpy >=1") and spec.entry_points == ("my-tool = my_tool:main",)
     assert (tree / "site-packages/my_tool/__init__.py").is_file()
     assert (tree / "bin/mine").stat().st_mode & 0o111
+
+
+def test_zig_gets_the_arguments_it_knows(monkeypatch):
+    from devtools import zig_compiler
+
+    monkeypatch.setattr(zig_compiler, "system_library", lambda name: f"/lib/{name}")
+    link = ["-shared", "-Xlinker", "--exclude-libs", "-Xlinker", "ALL", "-Wl,-Bsymbolic-functions", "a.o", "-o", "a.so"]
+    runtime = ["/lib/libstdc++.so.6", "/lib/libgcc_s.so.1"]
+    assert zig_compiler.translate(link) == ["-shared", "a.o", "-o", "a.so", *runtime]
+    assert zig_compiler.translate(["-c", "a.cpp", "-o", "a.o"]) == ["-c", "a.cpp", "-o", "a.o"]
+
+
+def test_all_that_a_machine_lacks_is_said_at_once(monkeypatch):
+    monkeypatch.setattr(dev, "compiler", lambda: None)
+    monkeypatch.setattr(dev, "has_headers", lambda: False)
+    monkeypatch.setattr(dev, "has_ensurepip", lambda: False)
+    monkeypatch.setattr(dev, "apt_install", lambda *packages: False)
+    with pytest.raises(dev.Failure, match=r"apt-get install g\+\+ python3-dev python3-venv"):
+        dev.prepare_machine()
+
+
+def test_other_users_do_not_run_apt(monkeypatch):
+    monkeypatch.setattr(dev.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(dev.subprocess, "run", lambda *a, **k: pytest.fail("apt-get was run"))
+    assert dev.apt_install("g++") is False
+
+
+def test_link_flags_of_libllvm_leave_other_targets_out(tmp_path):
+    pytest.importorskip("zstandard")
+    from devtools import llvm
+
+    config = tmp_path / "include/llvm/Config/mlc-all"
+    config.mkdir(parents=True)
+    (config / "Targets.def").write_text("LLVM_TARGET(AMDGPU)\nLLVM_TARGET(ARM)\nLLVM_TARGET(NVPTX)\nLLVM_TARGET(X86)\n")
+    (tmp_path / "lib").mkdir()
+    for name in ("Core", "ARMCodeGen", "ARMInfo", "X86CodeGen", "NVPTXDesc", "AMDGPUUtils"):
+        (tmp_path / "lib" / f"libLLVM{name}.a").touch()
+    kept = [path.name for path in llvm._archives(tmp_path)]
+    assert kept == ["libLLVMAMDGPUUtils.a", "libLLVMCore.a", "libLLVMNVPTXDesc.a", "libLLVMX86CodeGen.a"]
