@@ -274,7 +274,7 @@ def test_autotuned_from_many_threads() -> None:
 
     with ThreadPoolExecutor(16) as pool:
         assert all(pool.map(work, range(16)))
-    assert len(measured) == 8
+    assert len(measured) == 4, "two keys, two block sizes; the number of warps is nothing to a CPU"
 
 
 def test_autotuning_by_the_clock() -> None:

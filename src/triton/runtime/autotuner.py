@@ -219,9 +219,18 @@ class Autotuner(KernelInterface[Any]):
         self.restore_copies = {}
 
     def _bench(
-        self, nargs: dict[str, Any], config: Config, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        nargs: dict[str, Any],
+        config: Config,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        measured: dict[str, list[float]],
     ) -> list[float]:
-        """Figures of one configuration; infinite, with the reason in ``failures``, when it cannot be used."""
+        """Figures of one configuration; infinite, with the reason in ``failures``, when it cannot be used.
+
+        ``measured`` holds figures by hash of the compiled kernel: configurations that differ in what means nothing to
+        the target share them.
+        """
         clash = kwargs.keys() & config.kwargs.keys()
         if clash:
             raise ValueError(
@@ -242,9 +251,17 @@ class Autotuner(KernelInterface[Any]):
             self.post_hook(full, exception=None)
 
         try:
+            code = None
+            if config.pre_hook is None:
+                code = getattr(self.fn.run(*args, **{**current, "warmup": True}), "hash", None)
+            if code in measured:
+                return measured[code]
             figures = self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
             self.failures.pop(config, None)
-            return [float(f) for f in figures] if isinstance(figures, (list, tuple)) else [float(figures)] * 3
+            found = [float(f) for f in figures] if isinstance(figures, (list, tuple)) else [float(figures)] * 3
+            if code is not None:
+                measured[code] = found
+            return found
         except LaunchError:
             raise  # a bad argument or grid is the caller's mistake, not the configuration's
         except _FAILURES as error:
@@ -273,8 +290,9 @@ class Autotuner(KernelInterface[Any]):
 
         def benchmark() -> None:
             start = time.perf_counter()
+            measured: dict[str, list[float]] = {}
             for config in pruned:
-                timings[config] = self._bench(nargs, config, args, kwargs)
+                timings[config] = self._bench(nargs, config, args, kwargs, measured)
             self.bench_time = time.perf_counter() - start
             if all(figures[0] == float("inf") for figures in timings.values()):
                 raise AutotunerError(self._all_failed(pruned))
