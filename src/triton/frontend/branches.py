@@ -11,7 +11,7 @@ import ast
 import builtins
 from typing import Any
 
-from triton.ir import Block, is_pure
+from triton.ir import Block, Value, is_pure
 
 from .generator import MISSING, Generator, expression, statement, wrap
 from .statements import Continuation, Outcome, name_value, run, run_rest
@@ -191,7 +191,7 @@ def emit_if(
     g: Generator, condition: tensor, blocks: list[Block], first: list[Any], second: list[Any], names: list[str]
 ) -> list[Any]:
     """The if op around two finished blocks that give these values; returns the merged values."""
-    leaves: tuple_of_lists = ([], [])
+    leaves: list[list[Value]] = [[], []]
     templates = []
     for name, a, b in zip(names, first, second, strict=True):
         templates.append(_merge(g, name, a, b, blocks, leaves))
@@ -205,10 +205,7 @@ def emit_if(
     return [t.rebuild(results) if isinstance(t, base_value) else t for t in templates]
 
 
-tuple_of_lists = Any
-
-
-def _merge(g: Generator, name: str, a: Any, b: Any, blocks: list[Block], leaves: tuple_of_lists) -> Any:
+def _merge(g: Generator, name: str, a: Any, b: Any, blocks: list[Block], leaves: list[list[Value]]) -> Any:
     """Adds the leaves of two values to merge; gives one of them as template for the result."""
     if a is b:
         return _identical(a, leaves)
@@ -230,7 +227,7 @@ def _merge(g: Generator, name: str, a: Any, b: Any, blocks: list[Block], leaves:
     raise TypeError(f"{name}: the branches of the if give different types: {describe(a)} and {describe(b)}")
 
 
-def _identical(a: Any, leaves: tuple_of_lists) -> Any:
+def _identical(a: Any, leaves: list[list[Value]]) -> Any:
     """A value that both branches leave as it was needs no result of the if."""
     return _Kept(a) if isinstance(a, base_value) and not isinstance(a, constexpr) else a
 

@@ -12,7 +12,7 @@ from triton.ir import types as ir
 from . import dtypes as dt
 from .dtypes import base_type, block_type, get_block_type
 from .semantic import TritonSemantic
-from .values import base_value, builtin, constexpr, describe, tensor, tuple, unwrap
+from .values import base_value, builtin, describe, tensor, tuple, unwrap
 
 
 class tensor_descriptor_base_type(base_type):
@@ -223,6 +223,3 @@ def _rows(descriptor: Any, rows: Any, column: Any, what: str, s: TritonSemantic)
     inside_y = s.bitwise("and", s.compare("ge", y, 0, what), s.compare("lt", y, width, what), what)
     mask = s.bitwise("and", inside_x, inside_y, what)
     return s.offset(descriptor.base, offset, what), mask
-
-
-__all__ = ["constexpr", "tensor_descriptor", "tensor_descriptor_base", "tensor_descriptor_type"]

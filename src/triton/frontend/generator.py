@@ -1,8 +1,8 @@
 """The walk over a jitted function's syntax tree that emits IR: state, places for errors, and the dispatch tables.
 
-Expressions are in ``expressions.py``, calls in ``calls.py``, statements in ``statements.py``, loops and branches in
-``control.py``; each adds its handlers to the tables here. Jitted functions that a kernel calls are walked in place: a
-call is a new ``Scope`` with its own variables, emitting into the same block.
+Expressions are in ``expressions.py``, calls in ``calls.py``, statements in ``statements.py``, branches and loops in
+``branches.py`` and ``loops.py``; each adds its handlers to the tables here. Jitted functions that a kernel calls are
+walked in place: a call is a new ``Scope`` with its own variables, emitting into the same block.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from triton.ir import types as ir
 
 from . import dtypes as dt
 from .dtypes import get_block_type
-from .values import constexpr, describe, tensor, unwrap
+from .values import describe, tensor, unwrap
 
 _KIND_RANK = {dt.dtype.KIND.BOOLEAN: 0, dt.dtype.KIND.INTEGRAL: 1, dt.dtype.KIND.FLOATING: 2}
 _MIN_NORMAL_F32, _MAX_F32 = 2.0**-126, (2 - 2.0**-23) * 2.0**127
@@ -550,6 +550,3 @@ def promote_bfloat16(x: Any, semantic: TritonSemantic) -> Any:
     """bfloat16 tensors as float32; anything else is itself."""
     x = semantic.to_tensor(x)
     return semantic.cast(x, dt.float32) if x.type.scalar.is_bf16() else x
-
-
-__all__ = ["StaticAssertionFailed", "TritonSemantic", "constexpr", "promote_bfloat16"]

@@ -15,11 +15,8 @@ from triton.ir import Value
 
 from .dtypes import (
     base_type,
-    block_type,
     constexpr_type,
     dtype,
-    get_block_type,
-    pointer_type,
     slice_type,
     tuple_type,
 )
@@ -338,22 +335,3 @@ def describe(value: Any) -> str:
         return f"the type {value}"
     name = getattr(value, "__name__", None)
     return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"
-
-
-__all__ = [
-    "CONSTEXPR_0",
-    "TRITON_BUILTIN",
-    "base_value",
-    "block_type",
-    "builtin",
-    "constexpr",
-    "describe",
-    "get_block_type",
-    "is_builtin",
-    "pointer_type",
-    "slice",
-    "tensor",
-    "tuple",
-    "type_of",
-    "unwrap",
-]

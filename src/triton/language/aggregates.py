@@ -130,4 +130,3 @@ def aggregate_replace(instance: Any, **changes: Any) -> Any:
 
 
 aggregate_replace.__triton_builtin__ = True  # type: ignore[attr-defined]
-__all__ = ["_aggregate", "aggregate_replace"]

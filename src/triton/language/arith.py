@@ -6,8 +6,6 @@ import builtins
 from enum import Enum
 from typing import Any
 
-from triton.frontend import dtypes as dt
-from triton.frontend.dtypes import get_block_type
 from triton.frontend.semantic import TritonSemantic
 from triton.frontend.values import builtin, constexpr, describe, tensor, unwrap
 
@@ -236,6 +234,3 @@ def is_negative_zero(x: Any) -> bool:
 def binary_op_type_legalization(lhs: Any, rhs: Any, semantic: TritonSemantic) -> Any:
     """Both operands as tensors of their promoted type and common shape."""
     return semantic.pair(lhs, rhs, "operator")
-
-
-__all__ = ["PROPAGATE_NAN", "PropagateNan", "dt", "get_block_type", "install_operators"]

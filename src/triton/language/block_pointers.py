@@ -10,7 +10,7 @@ from triton.frontend import dtypes as dt
 from triton.frontend.descriptors import scalar_int
 from triton.frontend.dtypes import base_type, get_block_type
 from triton.frontend.semantic import TritonSemantic
-from triton.frontend.values import base_value, builtin, constexpr, describe, tensor, tuple, unwrap
+from triton.frontend.values import base_value, builtin, constexpr, describe, tensor, unwrap
 from triton.ir import Value
 from triton.ir import types as ir
 
@@ -196,6 +196,3 @@ def _advance(base: Any, offsets: Any, s: TritonSemantic) -> block_pointer:
 def advance(base: Any, offsets: Any, _semantic: Any = None) -> block_pointer:
     """``base``, a block pointer, moved by ``offsets`` elements along each axis."""
     return _advance(base, offsets, _semantic)
-
-
-__all__ = ["advance", "block_pointer", "make_block_ptr", "tuple"]

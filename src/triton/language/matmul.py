@@ -167,6 +167,3 @@ def dot_scaled(
     operands = [lhs.handle, rhs.handle, start.handle, *[v.handle for v in scales]]
     result = tensor(s.op("dot_scaled", operands, type.ir, attrs), type)
     return s.cast(result, element_type(out_dtype, "dot_scaled: out_dtype"))
-
-
-__all__ = ["dot", "dot_scaled"]

@@ -7,7 +7,7 @@ from typing import Any
 from triton.frontend import dtypes as dt
 from triton.frontend.dtypes import get_block_type
 from triton.frontend.semantic import TritonSemantic
-from triton.frontend.values import base_value, builtin, constexpr, describe, tensor, unwrap
+from triton.frontend.values import builtin, describe, tensor, unwrap
 
 from .block_pointers import block_pointer
 
@@ -35,25 +35,13 @@ def _pointer(pointer: Any, what: str) -> tensor:
 
 
 def _mask(mask: Any, what: str, s: TritonSemantic) -> tensor | None:
-    mask = unwrap(mask)
-    if mask is None:
+    given = unwrap(mask)
+    if given is None:
         return None
-    mask = s.to_tensor(mask, f"{what}: mask")
-    if not mask.dtype.is_bool():
-        if not mask.dtype.is_int():
-            raise TypeError(f"{what}: mask: expected booleans, got {describe(mask)}")
-        mask = s.truth(mask, what)
-    return mask
-
-
-def _fit(value: Any, shape: tuple[int, ...], name: str, what: str, s: TritonSemantic) -> Any:
-    """``value`` stretched to the pointer's shape."""
-    own = value.type.shape
-    if own == shape:
-        return value
-    if s.broadcast_shape(own, shape, f"{what}: {name}") != shape:
-        raise ValueError(f"{what}: {name}: shape {list(own)} does not fit the pointer's shape {list(shape)}")
-    return s.to_shape(value, shape)
+    condition = s.to_tensor(given, f"{what}: mask")
+    if not condition.dtype.is_int():
+        raise TypeError(f"{what}: mask: expected booleans, got {describe(given)}")
+    return s.truth(condition, what)
 
 
 def _memory_type(pointee: dt.dtype) -> dt.dtype:
@@ -361,6 +349,3 @@ def atomic_poll(
 ) -> None:
     """Waits until the pointee equals ``expected_value``."""
     raise NotImplementedError("atomic_poll: not implemented yet; write a while loop with atomic_cas")
-
-
-__all__ = [n for n in dir() if n.startswith("atomic_")] + ["base_value", "constexpr", "load", "store"]

@@ -11,7 +11,7 @@ from triton.frontend.descriptors import scalar_int, tensor_descriptor, tensor_de
 from triton.frontend.dtypes import get_block_type
 from triton.frontend.generator import Generator
 from triton.frontend.semantic import StaticAssertionFailed, TritonSemantic
-from triton.frontend.values import base_value, builtin, constexpr, describe, tensor, tuple, unwrap
+from triton.frontend.values import builtin, describe, tensor, tuple, unwrap
 
 from .shapes import element_type
 
@@ -355,6 +355,3 @@ def extern(fn: Any) -> Any:
 def must_use_result(x: Any, s: Any = True) -> Any:
     """Decorator of functions whose result should not be ignored; a note for readers here."""
     return x if callable(x) else lambda fn: fn
-
-
-__all__ = ["base_value", "constexpr"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from triton.frontend import expressions
 from triton.frontend.generator import Generator, wrap
-from triton.frontend.values import base_value, constexpr, describe, tensor, tuple, unwrap
+from triton.frontend.values import constexpr, describe, tensor, tuple, unwrap
 
 from . import core
 from .program import python_print
@@ -188,4 +188,3 @@ _kernel_function("print")(python_print)
 _NAMES["range"] = core.range
 _NAMES["min"], _NAMES["max"] = core.builtin_min, core.builtin_max
 _NAMES["slice"] = core.slice
-__all__ = ["base_value"]

@@ -197,6 +197,3 @@ def _first(input: Any, count: Any, axis: Any, what: Any, _semantic: Any = None) 
     index = s.to_shape(index, wanted)
     result = get_block_type(x.dtype, wanted)
     return tensor(s.op("gather", [x.handle, index.handle], result.ir, {"axis": place}), result)
-
-
-__all__ = ["associative_scan", "map_elementwise", "reduce"]

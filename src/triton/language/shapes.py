@@ -10,7 +10,6 @@ from triton.frontend import dtypes as dt
 from triton.frontend.dtypes import get_block_type
 from triton.frontend.semantic import TritonSemantic
 from triton.frontend.values import builtin, constexpr, describe, slice, tensor, tuple, unwrap
-from triton.ir import types as ir
 
 RESHAPE_CAN_REORDER_WARNING = (
     "tl.reshape(can_reorder=True) is deprecated: the elements keep their row-major order by default (can_reorder=False)"
@@ -339,28 +338,3 @@ def subscript(x: tensor, index: Any, _semantic: Any = None) -> tensor:
                 "for memory"
             )
     return x
-
-
-__all__ = [
-    "CAT_CAN_REORDER_WARNING",
-    "RESHAPE_CAN_REORDER_WARNING",
-    "arange",
-    "broadcast",
-    "broadcast_to",
-    "cat",
-    "constexpr",
-    "element_type",
-    "expand_dims",
-    "full",
-    "gather",
-    "histogram",
-    "ir",
-    "item",
-    "join",
-    "permute",
-    "reshape",
-    "split",
-    "to_tensor",
-    "trans",
-    "view",
-]

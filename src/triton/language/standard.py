@@ -5,22 +5,15 @@
 
 from __future__ import annotations
 
-import math as python_math
-
 from triton.runtime.jit import constexpr_function, jit
 
-from . import arith, core, math, reductions, shapes
+from . import core, math, reductions, shapes
 
 
 @constexpr_function
 def _log2(i):
     """The exponent of the largest power of two that is not above ``i``."""
     return int(i).bit_length() - 1
-
-
-@constexpr_function
-def _is_power_of_two(i):
-    return i > 0 and i & (i - 1) == 0
 
 
 @constexpr_function
@@ -372,6 +365,3 @@ def topk(x, k: core.constexpr, dim: core.constexpr = None, descending: core.cons
 def bitonic_merge(x, dim: core.constexpr = None, descending: core.constexpr = core.CONSTEXPR_0):
     """Sorts along ``dim`` a tensor whose halves are sorted in opposite directions."""
     return reductions._sort(x, dim, descending, "bitonic_merge")
-
-
-__all__ = ["arith", "python_math"]
