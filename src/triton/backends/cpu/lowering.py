@@ -30,8 +30,6 @@ def machine(cpu: Processor, may_alias: bool) -> Machine:
     return Machine(
         vector_bits=cpu.vector_bits,
         registers=32 if wide else 16,
-        masked_access=cpu.has("avx"),
-        masked_small=wide,
         may_alias=may_alias,
     )
 

@@ -278,10 +278,10 @@ class Evaluator:
         """By how much ``value`` grows from lane to lane; None when the lanes are not in arithmetic order or that is not known."""
         total = 0
         for axis, d in enumerate(index):
-            if d.is_scalar:
+            if d.step == 0 and d.vec is None:
                 continue
             stride = self.graph.stride(value, axis)
-            if stride is None or not self.fits(stride, d) or (d.vec is not None and stride.step):
+            if stride is None or (stride.group and not self.fits(stride, d)) or (d.vec is not None and stride.step):
                 return None
             total += stride.step * d.step
         return total
@@ -316,30 +316,31 @@ class Evaluator:
         """The element(s) of ``value`` at ``index``: a vector only if they may differ from lane to lane."""
         if not isinstance(value.type, TensorType):
             return self.scalars[value], 0
+        memo = self.memo
         key = (value, index)
-        found = self.memo.get(key)
+        found = memo.get(key)
         if found is not None:
             return found
+        varies = not is_scalar(index)
         work = [value]
         while work:  # operands at the same index first: no recursion along chains of elementwise ops
             current = work[-1]
-            if (current, index) in self.memo:
+            if (current, index) in memo:
                 work.pop()
                 continue
+            if varies and self.step_of(current, index) == 0:
+                work.pop()
+                self.remember((current, index), self.cell(current, self.first(index)))
+                continue
             op = current.op
-            if (
-                op is not None
-                and OPS[op.kind].elementwise
-                and current not in self.buffers
-                and not self.is_uniform(current, index)
-            ):
-                missing = [v for v in op.operands if isinstance(v.type, TensorType) and (v, index) not in self.memo]
+            if op is not None and OPS[op.kind].elementwise and current not in self.buffers:
+                missing = [v for v in op.operands if isinstance(v.type, TensorType) and (v, index) not in memo]
                 if missing:
                     work += missing
                     continue
             work.pop()
             self.remember((current, index), self._compute(current, index))
-        return self.memo[key]
+        return memo[key]
 
     def vector(self, value: Value, index: Index) -> Found:
         """As ``cell``, with the same element in all lanes where it is one scalar (and the index has lanes)."""
@@ -347,8 +348,6 @@ class Evaluator:
         return self.splat(cell, level), level
 
     def _compute(self, value: Value, index: Index) -> Found:
-        if self.is_uniform(value, index):
-            return self.cell(value, self.first(index))
         buffer = self.buffers.get(value)
         if buffer is not None:
             return access.read(self, buffer, index)

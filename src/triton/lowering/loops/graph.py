@@ -22,6 +22,8 @@ class Stride(NamedTuple):
 
 
 UNIFORM = Stride(0, 0)
+UNKNOWN = Stride(0, -1)
+"""Not asked yet."""
 
 
 class Graph:
@@ -112,12 +114,14 @@ class Graph:
 
     def stride(self, value: Value, axis: int) -> Stride | None:
         """How ``value`` changes along ``axis``; None when nothing is known."""
+        key = (value, axis)
+        known = self._strides.get(key, UNKNOWN)
+        if known is not UNKNOWN:
+            return known
         shape = shape_of(value.type)
         if not shape or shape[axis] == 1:
+            self._strides[key] = UNIFORM
             return UNIFORM
-        key = (value, axis)
-        if key in self._strides:
-            return self._strides[key]
         stack = [key]
         while stack:  # operands first, without recursion: chains of ops can be long
             current = stack[-1]

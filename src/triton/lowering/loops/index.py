@@ -40,7 +40,10 @@ def fixed(value: int, step: int = 0) -> Dim:
 
 
 def is_scalar(index: Index) -> bool:
-    return all(d.is_scalar for d in index)
+    for d in index:
+        if d.step or d.vec is not None:
+            return False
+    return True
 
 
 def aligned(dim: Dim, lanes: int) -> bool:
