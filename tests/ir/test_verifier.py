@@ -201,7 +201,7 @@ _PIECES = [
 ]  # fmt: skip
 
 
-def _mutate(text: str, rng: random.Random) -> str:
+def mutate(text: str, rng: random.Random) -> str:
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(text))
         choice = rng.random()
@@ -232,7 +232,7 @@ def test_any_text_gives_a_module_or_an_ir_error() -> None:
     parsed = verified = 0
     stop = time.monotonic() + 20
     for _ in range(12000):
-        text = _mutate(rng.choice(seeds), rng)
+        text = mutate(rng.choice(seeds), rng)
         assert time.monotonic() < stop, "the fuzz takes too long"
         try:
             module = parse_module(text)
