@@ -327,3 +327,15 @@ def test_a_promise_made_as_a_statement_holds_for_the_variable():
         tl.store(p, n)
 
     assert body(kernel, "*i32", "i32") == ["%0 = hint %n {divisible = [16]} : i32", "store %p, %0"]
+
+
+def test_exits_that_cannot_be_taken_leave_a_loop_as_it_is():
+    def kernel(p, n, STOP: tl.constexpr):
+        for i in range(n):
+            tl.store(p + i, i)
+            if STOP:
+                break
+
+    assert "for" in kinds(kernel, "*i32", "i32", STOP=False)
+    assert "while" not in kinds(kernel, "*i32", "i32", STOP=False)
+    assert "while" in kinds(kernel, "*i32", "i32", STOP=True)

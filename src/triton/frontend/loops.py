@@ -42,6 +42,8 @@ class RunTimeLoop:
 
     def finish(self, g: Generator, broken: bool, returned: bool = False) -> Outcome:
         """The carried values where the body ends, and whether it ends by ``return`` and ``break``."""
+        if broken and not self.flags:
+            raise RuntimeError("a loop that seemed to have no exit has one")
         values = []
         for name in self.names[: len(self.templates)]:
             value = g.scope.env.get(name, MISSING)
@@ -98,22 +100,56 @@ def _carried(g: Generator, node: Any, extra: list[Any]) -> list[str]:
     return [n for n in found if n in g.scope.env]
 
 
-def _has_break(body: list[ast.stmt]) -> bool:
-    stack = builtins.list(body)
+def _exits(g: Generator, node: Any) -> builtins.tuple[bool, bool]:
+    """Whether the loop's body may end it by ``break``, and the function by ``return``.
+
+    Branches that compile-time conditions rule out do not count: a loop without exits keeps its simple form.
+    """
+    breaks = returns = False
+    stored = getattr(node, "_stored", None)
+    if stored is None:
+        stored = node._stored = {n.id for n in ast.walk(node) if type(n) is ast.Name and type(n.ctx) is ast.Store}
+    stack = [(statement, False) for statement in node.body]
     while stack:
-        node = stack.pop()
-        if type(node) is ast.Break:
-            return True
-        if not isinstance(node, (ast.For, ast.While)):
-            stack.extend([*getattr(node, "body", ()), *getattr(node, "orelse", ())])
-    return False
+        current, nested = stack.pop()
+        kind = type(current)
+        if kind is ast.Return:
+            returns = True
+        elif kind is ast.Break:
+            breaks = breaks or not nested
+        elif kind is ast.If:
+            truth = _known_truth(g, current.test, stored)
+            taken = [*current.body, *current.orelse] if truth is None else current.body if truth else current.orelse
+            stack.extend((statement, nested) for statement in taken)
+        else:
+            inner = nested or kind in (ast.For, ast.While)
+            stack.extend((s, inner) for s in [*getattr(current, "body", ()), *getattr(current, "orelse", ())])
+    return breaks, returns
 
 
-def _has_return(node: Any) -> bool:
-    found = getattr(node, "_returns", None)
-    if found is None:
-        found = node._returns = any(type(inner) is ast.Return for inner in ast.walk(node))
-    return found
+_STATIC = (
+    ast.Name,
+    ast.Constant,
+    ast.Compare,
+    ast.BoolOp,
+    ast.UnaryOp,
+    ast.expr_context,
+    ast.cmpop,
+    ast.boolop,
+    ast.unaryop,
+)
+
+
+def _known_truth(g: Generator, test: ast.expr, stored: set[str]) -> bool | None:
+    """The truth of a condition made of compile-time variables that the loop leaves alone; None for any other."""
+    for inner in ast.walk(test):
+        if not isinstance(inner, _STATIC):
+            return None
+        if type(inner) is ast.Name:
+            value = g.scope.env.get(inner.id)
+            if inner.id in stored or not isinstance(value, constexpr):
+                return None
+    return static_truth(g, g.visit(test), test)
 
 
 def _after(g: Generator, node: Any, loop: RunTimeLoop, returned: Value | None, rest: Continuation) -> Outcome | None:
@@ -275,7 +311,7 @@ def _run_time_for(g: Generator, node: ast.For, given: language_range, rest: Cont
     bounds = _bounds(g, given)
     names = [n for n in _carried(g, node, []) if n != node.target.id]
     inits = _enter(g, names)
-    loop = RunTimeLoop(g, names, _has_break(node.body), _has_return(node))
+    loop = RunTimeLoop(g, names, *_exits(g, node))
     if loop.flags:
         return _after(g, node, loop, _breaking_for(g, node, loop, bounds, inits), rest)
     before = g.scope.env
@@ -372,7 +408,7 @@ def visit_while(g: Generator, node: ast.While, rest: Continuation) -> Outcome | 
     names = _carried(g, node, [ast.Expr(node.test)])
     g.at(node)
     inits = _enter(g, names)
-    loop = RunTimeLoop(g, names, _has_break(node.body), _has_return(node))
+    loop = RunTimeLoop(g, names, *_exits(g, node))
     operands = [*inits, *loop.initial_flags(g)]
     before = g.scope.env
     attrs: dict[str, Any] = {}

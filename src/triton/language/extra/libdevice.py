@@ -404,7 +404,7 @@ _ROUND = {"rn": "rint", "rd": "floor", "ru": "ceil"}
 
 
 def _conversion(source: str, target: str, mode: str) -> None:
-    """float -> integer with any rounding; integer -> float and float64 -> float32 to nearest (rz for the last)."""
+    """float -> integer, integer -> float and float64 -> float32 with any rounding."""
     name, a, b = f"{source}2{target}_{mode}", _TYPES[source], _TYPES[target]
 
     def emit(s: S, x: Any) -> tensor:
@@ -417,7 +417,7 @@ def _conversion(source: str, target: str, mode: str) -> None:
             return s.cast(value, b)
         exact = a.is_int() and a.int_bitwidth <= b.fp_mantissa_width
         if (not exact and mode not in ("rn", "rz")) or (mode == "rz" and a.is_int() and not exact):
-            raise NotImplementedError(f"{name}: rounding up, down or toward zero in this conversion is not available")
+            return _libm(name, [value], b, s)
         return s.cast(value, b, "rtz" if mode == "rz" and not exact else None)
 
     _define(name, 1, f"{source} to {target}, rounding mode {mode}.", emit)
@@ -487,6 +487,11 @@ _define("double2loint", 1, "The low 32 bits of a float64 as int32.", _low_word)
 _define("hiloint2double", 2, "The float64 of two 32-bit halves, high first.", _join_words)
 
 
+for _base, _count in (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("fma", 3), ("sqrt", 1), ("rcp", 1)):
+    for _mode in ("rd", "ru", "rz"):
+        _library(f"{_base}_{_mode}", _count)
+
+
 # Not here -----------------------------------------------------------------------------------------------------------
 
 
@@ -497,9 +502,6 @@ def _missing(name: str, count: int, why: str) -> None:
     _define(name, count, f"Not available: {why}.", emit)
 
 
-for _base, _count in (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("fma", 3), ("sqrt", 1), ("rcp", 1)):
-    for _mode in ("rd", "ru", "rz"):
-        _missing(f"{_base}_{_mode}", _count, "directed rounding is not implemented yet")
 _missing("rcp64h", 1, "this function is not implemented yet")
 
 del _special, _name, _kind, _source, _target, _mode, _source_type, _target_type, _base, _count
