@@ -247,3 +247,25 @@ def test_the_package_key_is_stable() -> None:
     assert cache.triton_key() == cache.triton_key()
     cache.triton_key.cache_clear()
     assert cache.triton_key().startswith("3.")
+
+
+def test_the_package_key_is_kept_and_checked(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.triton_key.cache_clear()
+    key = cache.triton_key()
+    entry("ab")
+    (kept,) = cache_dir.rglob(cache._KEY_FILE)
+    reads: list[str] = []
+    real = open
+
+    def counting(path: object, *args: object, **kwargs: object) -> object:
+        reads.append(str(path))
+        return real(path, *args, **kwargs)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(cache, "open", counting, raising=False)
+    cache.triton_key.cache_clear()
+    assert cache.triton_key() == key and reads == [str(kept)]
+    kept.write_text("3.0-forged\nchecksum")
+    cache.triton_key.cache_clear()
+    assert cache.triton_key() == key and len(reads) > 50
+    monkeypatch.undo()
+    cache.triton_key.cache_clear()

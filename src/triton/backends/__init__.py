@@ -85,7 +85,7 @@ def in_tree_backends() -> dict[str, Backend]:
         _in_tree = {
             info.name: Backend(package=f"{__name__}.{info.name}")
             for info in pkgutil.iter_modules(__path__)
-            if info.ispkg
+            if info.ispkg and os.path.exists(os.path.join(__path__[0], info.name, "driver.py"))
         }
     return _in_tree
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..backends import make_backend
 from ..backends.compiler import Language
-from ..frontend.build import build_module
 from ..ir.core import Module
 from ..ir.parser import parse_module
 from ..ir.types import DescriptorType, PointerType, ScalarType
@@ -93,6 +92,8 @@ class ASTSource:
 
     def build(self, options: Any, capabilities: Any) -> Module:
         """The kernel's IR as the front end makes it."""
+        from ..frontend.build import build_module  # a kernel that is in the cache does without the front end
+
         module = build_module(self.fn, self.signature, self.constants, self.attrs, options, capabilities)
         kernel = module.kernel
         if kernel.name != self.name:

@@ -13,12 +13,10 @@ import hashlib
 import itertools
 import json
 import os
-import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import __version__, knobs
@@ -32,14 +30,16 @@ _counter = itertools.count()
 
 def _base32(key: str) -> str:
     """A folder name for a key: lower-case letters and digits of its bytes when it is hexadecimal, else of its hash."""
-    if not re.fullmatch(r"(?:[0-9a-fA-F]{2})+", key):
-        key = hashlib.sha256(key.encode()).hexdigest()
-    return base64.b32encode(bytes.fromhex(key)).decode().rstrip("=")
+    try:
+        data = bytes.fromhex(key) if key.isalnum() else b""
+    except ValueError:
+        data = b""
+    return base64.b32encode(data or hashlib.sha256(key.encode()).digest()).decode().rstrip("=")
 
 
 def short_name(name: str) -> str:
     """A file name's stem for a kernel of any name: plain letters, at most MAX_NAME long, different for each name."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "_" for c in name)
     if plain == name and len(name) <= MAX_NAME - 16:
         return name
     return f"{plain[: MAX_NAME - 40]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
@@ -59,6 +59,15 @@ def _replace(source: str, target: str) -> None:
         if not os.path.exists(target):
             raise
         os.unlink(source)
+
+
+def _read_file(path: str) -> bytes | None:
+    """A file's bytes, or None when it cannot be read: it may have been evicted just now."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -133,9 +142,10 @@ class FileCacheManager(CacheManager):
         index = self.get_file(f"__grp__{filename}")
         if index is None:
             return None
+        data = _read_file(index)
         try:
-            names = json.loads(Path(index).read_bytes())["child_paths"]
-        except (OSError, ValueError, KeyError):
+            names = json.loads(data or b"")["child_paths"]
+        except (ValueError, KeyError):
             return None
         group = {name: self._make_path(os.path.basename(path)) for name, path in names.items()}
         return group if all(os.path.exists(path) for path in group.values()) else None
@@ -277,6 +287,7 @@ def store_entry(
     index = f"{name}.json"
     group[index] = manager.put(_sealed({**metadata, "files": sums}), index)
     if isinstance(manager, FileCacheManager):
+        _keep_package_key()
         _account(os.path.dirname(manager.cache_dir), manager.key, sum(map(len, files.values())))
     return group
 
@@ -287,24 +298,23 @@ def load_entry(manager: CacheManager, name: str) -> tuple[dict[str, Any], dict[s
     path = manager.get_file(index)
     if path is None:
         return None
-    try:
-        metadata = _unsealed(Path(path).read_bytes())
-        if metadata is None:
-            return None
-        files: dict[str, bytes] = {}
-        paths = {index: path}
-        for filename, (size, checksum) in metadata.pop("files").items():
-            file_path = manager.get_file(filename)
-            if file_path is None:
-                return None
-            data = Path(file_path).read_bytes()
-            if len(data) != size or digest(data) != checksum:
-                return None
-            files[filename], paths[filename] = data, file_path
-        if knobs.cache.size is not None:
-            os.utime(path)  # the time of last use, for eviction
-    except OSError:
+    index_data = _read_file(path)
+    metadata = None if index_data is None else _unsealed(index_data)
+    if metadata is None:
         return None
+    files: dict[str, bytes] = {}
+    paths = {index: path}
+    for filename, (size, checksum) in metadata.pop("files").items():
+        file_path = manager.get_file(filename)
+        data = None if file_path is None else _read_file(file_path)
+        if file_path is None or data is None or len(data) != size or digest(data) != checksum:
+            return None
+        files[filename], paths[filename] = data, file_path
+    if knobs.cache.size is not None:
+        try:
+            os.utime(path)  # the time of last use, for eviction
+        except OSError:
+            return None
     return metadata, files, paths
 
 
@@ -418,19 +428,63 @@ _CODE_FOLDERS = (
 )
 
 
+def _package_files() -> Iterator[tuple[str, os.stat_result]]:
+    """The files of this package that decide what code is made, in a fixed order."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folders = [os.path.join(package, name) for name in (*_CODE_FOLDERS, "_C")]
+    while folders:
+        folder = folders.pop(0)
+        if not os.path.isdir(folder):
+            continue
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+        folders[:0] = [entry.path for entry in entries if entry.is_dir() and entry.name != "__pycache__"]
+        for entry in entries:
+            if entry.name.endswith(".py") or entry.name.startswith("libtriton"):
+                yield entry.path, entry.stat()
+
+
+# A key that was worked out in this process and is to be kept: (fingerprint of the files, key).
+_new_key: tuple[str, str] | None = None
+_KEY_FILE = "package.key"
+
+
 @functools.cache
 def triton_key() -> str:
-    """Text that changes with this package: its version and a hash of the sources that decide what code is made."""
-    package = Path(__file__).resolve().parent.parent
+    """Text that changes with this package: its version and a hash of the sources that decide what code is made.
+
+    Hashing takes longer than all else that a cache hit does, so the hash is kept in the cache under the files' sizes
+    and times.
+    """
+    global _new_key
+    files = list(_package_files())
+    facts = "".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns};" for path, stat in files)
+    fingerprint = hashlib.sha256(f"{__version__};{facts}".encode()).hexdigest()
+    kept = _read_file(os.path.join(knobs.cache.dir, _base32(fingerprint), _KEY_FILE))
+    if kept is not None:
+        key, _, checksum = kept.decode("ascii", "replace").partition("\n")
+        if checksum == digest(key.encode()):
+            return key
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     contents = hashlib.sha256()
-    for folder in _CODE_FOLDERS:
-        for path in sorted((package / folder).rglob("*.py")):
-            contents.update(path.relative_to(package).as_posix().encode())
-            contents.update(path.read_bytes())
-    for path in sorted((package / "_C").glob("libtriton*")):
-        facts = path.stat()
-        contents.update(f"{path.name}-{facts.st_size}-{facts.st_mtime_ns}".encode())
-    return f"{__version__}-{contents.hexdigest()}"
+    for path, stat in files:
+        contents.update(os.path.relpath(path, package).encode())
+        if path.endswith(".py"):
+            with open(path, "rb") as file:
+                contents.update(file.read())
+        else:
+            contents.update(f"{stat.st_size}-{stat.st_mtime_ns}".encode())
+    key = f"{__version__}-{contents.hexdigest()}"
+    _new_key = fingerprint, key
+    return key
+
+
+def _keep_package_key() -> None:
+    """Write a newly worked out package key, beside the kernel that was compiled with it."""
+    global _new_key
+    if _new_key is not None:
+        (fingerprint, key), _new_key = _new_key, None
+        FileCacheManager(_base32(fingerprint)).put(f"{key}\n{digest(key.encode())}", _KEY_FILE)
 
 
 def options_key(options: Any) -> str:
