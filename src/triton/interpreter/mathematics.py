@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from triton.ir.types import ScalarType
 
+from .directed import directed
 from .errors import Unsupported
 from .floats import narrow, storage_dtype, widen
 
@@ -99,6 +100,9 @@ def unary(kind: str, a: Array, element: ScalarType) -> Array:
 
 def libm(name: str, args: Sequence[Array], elements: Sequence[ScalarType], result: ScalarType) -> Array:
     """A C function; predicates give 0 or 1. Raises Unsupported for a name that neither NumPy nor the C library has."""
+    rounded = directed(name, args, result)
+    if rounded is not None:
+        return rounded
     if name == "nextafter":
         values = [widen(a, e) for a, e in zip(args, elements, strict=True)]
         return narrow(np.asarray(np.nextafter(*values)), result)

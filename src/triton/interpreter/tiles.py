@@ -142,5 +142,3 @@ def each_element(values: Sequence[Array], body: Region, dtypes: Sequence[type]) 
         for out, value in zip(outs, body([np.asarray(a[index]) for a in arrays]), strict=True):
             out[index] = value
     return outs
-
-
