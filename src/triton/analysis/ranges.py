@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.core import Block, Function, Op, Value
-from ..ir.types import ScalarType, element_of
+from ..ir.numbers import limits
+from ..ir.types import SCALARS, ScalarType, TensorType, element_of
 
 Range = tuple[int, int]
 _LAST_PROGRAM = (1 << 31) - 2
@@ -33,11 +34,12 @@ def analyse(function: Function, no_wrap: bool = False) -> dict[Value, Range]:
     return walker.ranges
 
 
+_LIMITS: dict[str, Range] = {name: limits(type) for name, type in SCALARS.items() if type.is_integer}
+
+
 def type_range(type: ScalarType) -> Range:
     """All values of an integer type."""
-    if type.is_signed:
-        return -(1 << type.bits - 1), (1 << type.bits - 1) - 1
-    return 0, (1 << type.bits) - 1
+    return _LIMITS[type.name]
 
 
 def decide(pred: str, a: Range, b: Range) -> bool | None:
@@ -59,10 +61,6 @@ def decide(pred: str, a: Range, b: Range) -> bool | None:
 
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-_SAME = frozenset(
-    {"splat", "broadcast", "expand_dims", "reshape", "permute", "flip", "split", "sort", "gather", "hint"}
-)
-_UNION = frozenset({"join", "cat"})
 
 
 class _Ranges:
@@ -98,22 +96,19 @@ class _Ranges:
                 self.forget(arg)
             self.scoped(region)
         for result in op.results:
-            element = element_of(result.type)
-            if not isinstance(element, ScalarType) or not element.is_integer:
+            type = result.type
+            element = type.element if isinstance(type, TensorType) else type
+            if not isinstance(element, ScalarType) or element.kind == "float":
                 continue
-            limits = type_range(element)
-            ranges[result] = limits
-            if kind in _SAME:
-                ranges[result] = ranges[op.operands[0]]
-            elif kind in _UNION:
-                ranges[result] = _union(ranges[op.operands[0]], ranges[op.operands[1]])
-            else:
-                rule = _RULES.get(kind)
-                found = rule(op, ranges) if rule is not None else None
-                if found is None and kind == "div" and self.no_wrap:
-                    found = _index_div(op, ranges)
-                if found is not None:
-                    ranges[result] = self.fit(found, limits, element.is_signed and kind in _WRAPPING)
+            ends = ranges[result] = _LIMITS[element.name]
+            rule = _RULES.get(kind)
+            found = rule(op, ranges) if rule is not None else None
+            if found is None:
+                if kind != "div" or not self.no_wrap:
+                    continue
+                found = _index_div(op, ranges)
+            if found is not None:
+                ranges[result] = self.fit(found, ends, element.kind == "int" and kind in _WRAPPING)
 
     def fit(self, found: Range, limits: Range, may_saturate: bool) -> Range:
         low, high = found
@@ -340,6 +335,7 @@ def _histogram(op: Op, known: _Known) -> Range:
     return 0, getattr(type, "numel", 1)
 
 
+_MOVES = ("splat", "broadcast", "expand_dims", "reshape", "permute", "flip", "split", "sort", "gather", "hint")
 _WRAPPING = frozenset({"add", "sub", "mul", "neg", "shl"})
 _RULES: dict[str, Callable[[Op, _Known], Range | None]] = {
     "constant": _constant,
@@ -364,4 +360,6 @@ _RULES: dict[str, Callable[[Op, _Known], Range | None]] = {
     "cast": _cast,
     "select": _select,
     "histogram": _histogram,
+    **dict.fromkeys(_MOVES, lambda op, known: known[op.operands[0]]),
+    **dict.fromkeys(("join", "cat"), lambda op, known: _union(known[op.operands[0]], known[op.operands[1]])),
 }
