@@ -150,7 +150,7 @@ def main(names: list[str]) -> None:
         ("matmul fp8 8192", "float8_e4m3fn", 8192, (128, 256, 128, 8, 3)),
         ("matmul tf32 4096", "float32", 4096, (128, 128, 32, 8, 3)),
     ]
-    found = {"triton": triton.__version__, "from": triton.__path__[0], "torch": torch.__version__, "rows": []}
+    found = {"triton": triton.__version__, "torch": torch.__version__, "rows": []}
     for group in (elementwise(), products(sizes), attention()):
         for name, call, check, other, work, unit in group:
             if names and not any(n in name for n in names):
