@@ -1,10 +1,16 @@
-"""Kernels over all features for compute-sanitizer: compute-sanitizer --tool memcheck python tests/gpu/sanitize.py (also racecheck)."""
+"""Kernels over all features, for compute-sanitizer:
+
+compute-sanitizer --tool memcheck python tests/gpu/sanitize.py        (also --tool racecheck)
+"""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
-import torch, triton, triton.language as tl, features as f
+import features as f
+import torch
+
+import triton.language as tl
 
 torch.manual_seed(0)
 
