@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from triton.ir.core import Module
-from triton.ir.types import DescriptorType, element_of
+from triton.ir.types import DescriptorType, PointerType, element_of
 
 from .errors import AssertionFailed, InterpreterError, MemoryFault, Unsupported
 from .floats import from_python
@@ -30,7 +30,7 @@ def run(
 
     ``args``: one number for each kernel parameter; an address for a pointer. Integers wrap to the parameter's type,
     floats are rounded to it once. ``ranges``: the bytes each argument owns; given, an access outside all of them raises
-    MemoryFault. ``output`` gets the lines of device_print. Raises InterpreterError (or a subclass) where the
+    MemoryFault. A kernel that makes pointers of integers may reach any memory and is not checked. ``output`` gets the lines of device_print. Raises InterpreterError (or a subclass) where the
     kernel has no defined result, with the op's source line.
     """
     kernel = module.kernel
@@ -42,6 +42,8 @@ def run(
             raise Unsupported("the interpreter does not take tensor descriptors as kernel arguments")
         values.append(from_python(given, element_of(parameter.type)))
     x, y, z = (*grid, 1, 1)[:3] if len(grid) < 3 else tuple(grid)
+    if any(op.kind == "bitcast" and isinstance(element_of(op.results[0].type), PointerType) for op in module.walk()):
+        ranges = None
     machine = Machine(module, Memory(ranges), (x, y, z), output)
     with np.errstate(all="ignore"):
         for k, j, i in product(range(z), range(y), range(x)):
