@@ -41,3 +41,30 @@ def find_file(patterns: Sequence[str]) -> Path | None:
             if found:
                 return found[-1]
     return None
+
+
+def find_bitcode(name: str) -> Path:
+    """A library of AMD's device functions, ``name``.bc. Raises FileNotFoundError with the places looked at."""
+    given = os.environ.get("TRITON_HIP_BITCODE_PATH")
+    prefixes = [p for p in dict.fromkeys((os.environ.get("CONDA_PREFIX"), sys.prefix)) if p]
+    folders = [Path(given)] if given else []
+    for prefix in prefixes:
+        folders += [Path(prefix) / "amdgcn/bitcode", Path(prefix) / "lib/amdgcn/bitcode"]
+        folders += [Path(prefix) / "Library/amdgcn/bitcode", Path(prefix) / "Library/lib/amdgcn/bitcode"]
+    compiler = shutil.which("hipcc")
+    roots = [os.environ.get("ROCM_PATH"), os.environ.get("HIP_PATH"), "/opt/rocm"]
+    roots.append(str(Path(compiler).resolve().parents[1]) if compiler else None)
+    folders += [Path(root) / "amdgcn/bitcode" for root in dict.fromkeys(filter(None, roots))]
+    folders.append(Path("/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"))
+    for folder in folders:
+        for file in (folder / f"{name}.bc", folder / f"{name}.amdgcn.bc"):
+            if file.is_file():
+                return file
+    found = find_file([f"_rocm_sdk_*/lib/llvm/amdgcn/bitcode/{name}.bc", f"_rocm_sdk_*/amdgcn/bitcode/{name}.bc"])
+    if found is None:
+        shown = ", ".join(map(str, folders))
+        raise FileNotFoundError(
+            f"this kernel needs {name}.bc of AMD's device libraries (package rocm-device-libs, or set "
+            f"TRITON_HIP_BITCODE_PATH to its folder); looked in {shown}"
+        )
+    return found

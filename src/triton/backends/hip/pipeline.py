@@ -1,0 +1,185 @@
+"""The passes and stages that make code for AMD GPUs (experimental)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..._C import libtriton
+from ...ir.capabilities import Capabilities
+from ...ir.core import Module
+from ...ir.types import PointerType, ScalarType
+from ...lowering.simt.context import SHARED
+from ...lowering.simt.lower import lower_module
+from ...lowering.simt.machine import SHARED_SPACE
+from ...lowering.writer import ModuleWriter
+from ...passes.assign_layouts import LayoutOptions, assign_layouts
+from ...passes.expand_dot_scaled import expand_dot_scaled
+from ...passes.manager import Pass, run_passes
+from ...passes.pipeline import TILE_PASSES
+from ..compiler import BaseBackend, GPUTarget, Language, Stage
+from ..tools import find_bitcode
+from . import capabilities as chips
+from . import codegen, matrix
+from .lowering import HipMachine, device_function, features
+
+# Scaled products are written out before functions are inlined, so that every function is seen once.
+PASSES = (Pass("expand dot_scaled", expand_dot_scaled), *TILE_PASSES)
+
+
+@dataclass(frozen=True)
+class HIPOptions:
+    """Options of one compilation. ``num_stages``, ``matrix_instr_nonkdim``, ``kpack`` and ``schedule_hint`` have no effect yet."""
+
+    num_warps: int = 4
+    waves_per_eu: int = 0
+    num_stages: int = 2
+    num_ctas: int = 1
+    extern_libs: tuple[tuple[str, str], ...] | None = None
+    debug: bool = False
+    sanitize_overflow: bool = True
+    arch: str | None = None
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4nv", "fp8e5", "fp8e5b16", "fp8e4b8", "fp8e4b15")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "bf16x3", "bf16x6", "tf32", "tf32x3")
+    enable_fp_fusion: bool = True
+    launch_cooperative_grid: bool = False
+    matrix_instr_nonkdim: int = 0
+    kpack: int = 1
+    allow_flush_denorm: bool = False
+    max_num_imprecise_acc_default: int = 0
+    backend_name: str = "hip"
+    instrumentation_mode: str = ""
+    fpsan_homomorphic_casts: bool = False
+    schedule_hint: str = ""
+    llvm_fn_attrs: str = ""
+    wgp_cu_mode: str = "wgp"
+
+    def __post_init__(self) -> None:
+        if self.num_warps not in (1, 2, 4, 8, 16, 32):
+            raise ValueError(f"num_warps must be a power of two from 1 to 32, got {self.num_warps}")
+        if self.num_ctas != 1:
+            raise ValueError("num_ctas other than 1 is not supported: AMD GPUs have no clusters of workgroups")
+        if self.wgp_cu_mode not in ("wgp", "cu"):
+            raise ValueError(f"wgp_cu_mode must be 'wgp' or 'cu', got {self.wgp_cu_mode!r}")
+
+    def hash(self) -> str:
+        return repr(sorted(vars(self).items()))
+
+
+class HIPBackend(BaseBackend):
+    """Tile IR -> laid-out tile IR -> LLVM IR -> code object. Assembly (``amdgcn``) is made when it is asked for."""
+
+    binary_ext: ClassVar[str] = "hsaco"
+
+    def __init__(self, target: GPUTarget) -> None:
+        super().__init__(target)
+        self.arch = str(target.arch)
+        self.chip = chips.chip_of(self.arch)
+        if target.warp_size not in (0, self.chip.lanes):
+            raise ValueError(f"{self.arch} runs waves of {self.chip.lanes} lanes here, got warp_size={target.warp_size}")
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return target.backend == "hip"
+
+    def hash(self) -> str:
+        return f"hip-{self.arch}-{libtriton.llvm_version()}-{codegen.tools_hash()}"
+
+    def parse_options(self, options: dict[str, Any]) -> HIPOptions:
+        known = HIPOptions.__dataclass_fields__
+        given = {k: v for k, v in options.items() if k in known and v is not None}
+        for name, value in given.items():
+            if isinstance(value, list):
+                given[name] = tuple(value)
+            elif isinstance(value, Mapping):
+                given[name] = tuple(sorted(value.items()))
+        given["arch"] = self.arch
+        parsed = HIPOptions(**given)
+        if parsed.num_warps * self.chip.lanes > chips.MAX_THREADS:
+            most = chips.MAX_THREADS // self.chip.lanes
+            raise ValueError(f"num_warps must be at most {most} on {self.arch}, got {parsed.num_warps}")
+        return parsed
+
+    def capabilities(self, options: Any) -> Capabilities:
+        return chips.capabilities(self.arch)
+
+    def add_stages(self, stages: dict[str, Stage], options: HIPOptions, language: Language = Language.TRITON) -> None:
+        stages["ttir"] = lambda module, metadata: run_passes(_inline_tensors(module), PASSES)
+        stages["ttgir"] = lambda module, metadata: self.lay_out(module, options)
+        stages["llir"] = lambda module, metadata: self.lower(module, metadata, options)
+        stages["hsaco"] = lambda text, metadata: self.assemble(text, metadata, options)
+
+    def lay_out(self, module: Module, options: HIPOptions) -> Module:
+        def dots(op: Any, layout: LayoutOptions) -> Any:
+            return matrix.layouts(op, layout, self.chip)
+
+        layout = LayoutOptions(self.chip.lanes, options.num_warps, dots)
+        return run_passes(module, (Pass("assign layouts", lambda m: assign_layouts(m, layout), "layout"),))
+
+    def lower(self, module: Module, metadata: dict[str, Any], options: HIPOptions) -> str:
+        machine = HipMachine(self.chip, options.num_warps, options.waves_per_eu, _attributes(options.llvm_fn_attrs), _can_print())
+        writer = ModuleWriter(features(options.enable_fp_fusion), c_function=device_function)
+        lowered = lower_module(module, machine, writer)
+        if lowered.shared_bytes > self.chip.shared:
+            raise ValueError(f"the kernel needs {lowered.shared_bytes} bytes of shared memory, {self.arch} has {self.chip.shared}")
+        metadata["name"] = lowered.kernel
+        metadata["shared"] = lowered.shared_bytes
+        metadata["threads"] = machine.threads
+        return _sized_shared(lowered.text, lowered.shared_bytes)
+
+    def assemble(self, text: str, metadata: dict[str, Any], options: HIPOptions) -> bytes:
+        """The linked code object; the object file itself where no linker is found (it cannot be launched then)."""
+        obj = codegen.compile_object(text, self.arch, _features(options))
+        note = codegen.kernel_note(obj, metadata["name"])
+        metadata["registers"] = note.vector_registers
+        metadata["scalar_registers"] = note.scalar_registers
+        metadata["spill_bytes"] = 4 * note.spills
+        metadata["scratch_bytes"] = note.private
+        metadata["occupancy"] = chips.occupancy(self.arch, note.vector_registers)
+        linker = codegen.find_linker()
+        return codegen.link(obj, linker) if linker is not None else obj
+
+    def render(self, name: str, asm: Mapping[str, Any], options: Any) -> str | bytes | None:
+        return codegen.compile_object(asm["llir"], self.arch, _features(options), "asm") if name == "amdgcn" else None
+
+    def pack_metadata(self, metadata: Any) -> Any:
+        return metadata.threads, bool(metadata.launch_cooperative_grid)
+
+
+def _features(options: Any) -> str:
+    """Target features: a workgroup may be kept to one compute unit (``cu``) where the processor has pairs of them."""
+    mode = getattr(options, "wgp_cu_mode", "wgp")
+    return "+cumode" if mode == "cu" else ""
+
+
+def _attributes(text: str) -> str:
+    """``llvm_fn_attrs``: ``key=value`` pairs, separated by commas."""
+    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
+    return " ".join(f'"{key.strip()}"="{value.strip()}"' if sign else f'"{key.strip()}"' for key, sign, value in pairs)
+
+
+def _can_print() -> bool:
+    try:
+        find_bitcode("ockl")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _sized_shared(text: str, bytes: int) -> str:
+    """Shared memory with its size, which the code object then states."""
+    open_ended = f"{SHARED} = external addrspace({SHARED_SPACE}) global [0 x i8], align 16"
+    assert open_ended in text
+    return text.replace(open_ended, f"{SHARED} = internal addrspace({SHARED_SPACE}) global [{max(bytes, 1)} x i8] poison, align 16")
+
+
+def _inline_tensors(module: Module) -> Module:
+    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to be passed in."""
+    for function in module.functions.values():
+        types = [*(v.type for v in function.args), *function.result_types]
+        if any(not isinstance(t, (ScalarType, PointerType)) for t in types):
+            function.attrs.pop("noinline", None)
+    return module
