@@ -6,7 +6,6 @@ import hashlib
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from .. import __version__, knobs
@@ -28,6 +27,7 @@ from ..runtime.cache import (
     get_dump_manager,
     get_override_manager,
     load_entry,
+    read_file,
     short_name,
     store_entry,
     triton_key,
@@ -286,7 +286,9 @@ class _Stages:
         if path is None:
             return value
         print(f"\noverriding {name} of {self.src.name} with {path}", file=sys.stderr)
-        data = Path(path).read_bytes()
+        data = read_file(path)
+        if data is None:
+            raise FileNotFoundError(f"{path}, which is to replace {name} of {self.src.name}, cannot be read")
         if isinstance(value, Module):
             return parse_module(data.decode())
         return data if isinstance(value, bytes) else data.decode()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from .. import knobs
@@ -107,7 +107,7 @@ class CompiledKernel:
     def __init__(self, src: Any, metadata_group: dict[str, str], hash: str) -> None:
         (index,) = (path for name, path in metadata_group.items() if name.endswith(".json"))
         folder = _Folder(metadata_group)
-        entry = load_entry(folder, Path(index).stem)  # type: ignore[arg-type]
+        entry = load_entry(folder, os.path.splitext(os.path.basename(index))[0])  # type: ignore[arg-type]
         if entry is None:
             raise RuntimeError(f"the cached kernel {index} is damaged")
         metadata, files, paths = entry

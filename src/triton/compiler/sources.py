@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..backends import make_backend
@@ -114,15 +114,17 @@ class IRSource:
 
     def __init__(self, path: Any, context: Any = None, backend: Any = None) -> None:
         self.path = str(path)
-        self.ext = Path(path).suffix[1:]
+        stem, extension = os.path.splitext(os.path.basename(self.path))
+        self.ext = extension[1:]
         self.language = Language.TRITON
         self.fn = None
         self.constants: dict[tuple[int, ...], Any] = {}
         self.attrs: dict[tuple[int, ...], Any] = {}
-        self.src = Path(path).read_text(encoding="utf-8")
+        with open(self.path, encoding="utf-8") as file:
+            self.src = file.read()
         self.module: Module | None = None
         self.signature: dict[str, Any] = {}
-        self.name = Path(path).stem
+        self.name = stem
         if self.ext == "ttir":
             self.module = parse_module(self.src)
             kernel = self.module.kernel

@@ -11,14 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from .. import knobs
 from ..errors import TritonError
 from ..knobs import get_cache_invalidating_env_vars
 from .arguments import ArgumentError, as_array, element_type
-from .cache import get_cache_manager, triton_key, warn_unwritable
+from .cache import get_cache_manager, read_file, triton_key, warn_unwritable
 from .driver import driver
 from .errors import AutotunerError, LaunchError, OutOfResources, PTXASError
 from .jit import JITFunction, KernelInterface, get_compiler
@@ -437,8 +436,8 @@ class Autotuner(KernelInterface[Any]):
 
 def _read_json(path: str) -> dict[str, Any] | None:
     try:
-        data = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError):
+        data = json.loads(read_file(path) or b"")
+    except ValueError:
         return None
     return data if isinstance(data, dict) else None
 

@@ -61,7 +61,7 @@ def _replace(source: str, target: str) -> None:
         os.unlink(source)
 
 
-def _read_file(path: str) -> bytes | None:
+def read_file(path: str) -> bytes | None:
     """A file's bytes, or None when it cannot be read: it may have been evicted just now."""
     try:
         with open(path, "rb") as file:
@@ -142,7 +142,7 @@ class FileCacheManager(CacheManager):
         index = self.get_file(f"__grp__{filename}")
         if index is None:
             return None
-        data = _read_file(index)
+        data = read_file(index)
         try:
             names = json.loads(data or b"")["child_paths"]
         except (ValueError, KeyError):
@@ -298,7 +298,7 @@ def load_entry(manager: CacheManager, name: str) -> tuple[dict[str, Any], dict[s
     path = manager.get_file(index)
     if path is None:
         return None
-    index_data = _read_file(path)
+    index_data = read_file(path)
     metadata = None if index_data is None else _unsealed(index_data)
     if metadata is None:
         return None
@@ -306,7 +306,7 @@ def load_entry(manager: CacheManager, name: str) -> tuple[dict[str, Any], dict[s
     paths = {index: path}
     for filename, (size, checksum) in metadata.pop("files").items():
         file_path = manager.get_file(filename)
-        data = None if file_path is None else _read_file(file_path)
+        data = None if file_path is None else read_file(file_path)
         if file_path is None or data is None or len(data) != size or digest(data) != checksum:
             return None
         files[filename], paths[filename] = data, file_path
@@ -460,7 +460,7 @@ def triton_key() -> str:
     files = list(_package_files())
     facts = "".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns};" for path, stat in files)
     fingerprint = hashlib.sha256(f"{__version__};{facts}".encode()).hexdigest()
-    kept = _read_file(os.path.join(knobs.cache.dir, _base32(fingerprint), _KEY_FILE))
+    kept = read_file(os.path.join(knobs.cache.dir, _base32(fingerprint), _KEY_FILE))
     if kept is not None:
         key, _, checksum = kept.decode("ascii", "replace").partition("\n")
         if checksum == digest(key.encode()):
