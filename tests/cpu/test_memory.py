@@ -432,7 +432,7 @@ def test_stride_as_argument(stride: int, type: str) -> None:
     body = f"""%r = arange {{start = 0, end = 64}} : 64xi32
 %c = cast %r : 64xi64
 %ks = splat %k : 64x{type}
-%i = mul {'%r' if type == 'i32' else '%c'}, %ks : 64x{type}
+%i = mul {"%r" if type == "i32" else "%c"}, %ks : 64x{type}
 %b = constant {{value = 64}} : 64x{type}
 %j = add %i, %b : 64x{type}
 %s = splat %p : 64xptr<i16>
@@ -441,7 +441,7 @@ def test_stride_as_argument(stride: int, type: str) -> None:
 %m = cmp %r, %lim {{pred = "lt"}} : 64xi1
 %x = load %q, %m : 64xi16
 %t = splat %o : 64xptr<i16>
-%u = addptr %t, %{'j' if stride else 'r'} : 64xptr<i16>
+%u = addptr %t, %{"j" if stride else "r"} : 64xptr<i16>
 store %u, %x, %m"""
     data = np.arange(200, dtype=np.int16)
     compare(text(f"%p: ptr<i16>, %o: ptr<i16>, %k: {type}", body), [data, np.zeros(200, np.int16), stride])

@@ -226,3 +226,25 @@ def test_older_processors(name: str, level: str) -> None:
     args = [random(t, rng, 0 if gather else -100, 20 if gather else 100) for t in inputs]
     args.append(random(output, rng))
     compare(kernel(inputs, body, [("%r", output)]), args, cpu=processor(level))
+
+
+@pytest.mark.parametrize("kind", ["min", "max"])
+@pytest.mark.parametrize("type", ["f32", "f64", "f16"])
+@pytest.mark.parametrize(
+    "shape,axis", [("6x50", 1), ("50x6", 0), ("6x3", 1), ("2x6", 0), ("6x128", 1), ("128x40", 0), ("6x1", 1)]
+)
+def test_extremes_of_special_numbers(kind: str, type: str, shape: str, axis: int) -> None:
+    """Rows (or columns) of NaN, of infinities, and of both."""
+    rows, columns = map(int, shape.split("x"))
+    inf = np.inf if kind == "min" else -np.inf
+    data = np.random.default_rng(0).standard_normal((rows, columns))
+    lines = data if axis == 1 else data.T
+    lines[0] = np.nan
+    lines[1] = inf
+    lines[min(2, len(lines) - 1)] = -inf
+    lines[min(3, len(lines) - 1)] = np.where(np.arange(lines.shape[1]) % 2, np.nan, inf)
+    lines[min(4, len(lines) - 1)] = np.where(np.arange(lines.shape[1]) % 2, 1.5, np.nan)
+    region = f"(%u: {type}, %v: {type}) {{\n  %w = {kind} %u, %v : {type}\n  yield %w\n}}"
+    out = f"{rows if axis == 1 else columns}x{type}"
+    raw = data.astype({"f32": np.float32, "f64": np.float64, "f16": np.float16}[type]).reshape(-1)
+    check([f"{shape}x{type}"], f"%r = reduce %a {{axis = {axis}}} : {out} {region}", [("%r", out)], data=[raw])

@@ -15,7 +15,7 @@ from ...ir.core import Op, Value
 from ...ir.types import TensorType, element_of, shape_of
 from ..elementwise import emit_constant
 from ..writer import Cell
-from . import access, regions
+from . import access, extremum, regions
 from .buffers import Buffer
 from .emit import FunctionEmitter, rule
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
@@ -32,7 +32,7 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
     found = survey(e, op.operands, shape)
     light = not found.heavy and shape[axis] >= 128
     chosen = choose(e, shape, found, wide=4 if light else 2)
-    job = _Job(f, op, shape, axis, targets, by_products)
+    job = Job(f, op, shape, axis, targets, by_products)
     job.found = found
     if not job.straight:
         job.along_lanes(0)
@@ -47,7 +47,7 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
             f.buffers[r] = target
 
 
-class _Job:
+class Job:
     def __init__(
         self,
         f: FunctionEmitter,
@@ -69,19 +69,29 @@ class _Job:
         self.elements = [element_of(v.type) for v in op.operands]
         self.straight = regions.is_straight(self.combine)
         self.neutral = regions.neutral(self.combine)
+        self.extremum = self.straight and extremum.applies(self.combine)
+        if self.extremum:
+            self.neutral = [extremum.start(self.combine)]
 
     # Pieces
 
-    def read(self, index: Index, lanes: int) -> list[Cell]:
+    def values(self, index: Index, lanes: int) -> list[Cell]:
         cells = []
         for v in self.op.operands:
             cell, level = self.e.cell(v, index)
             cells.append(self.e.splat(cell, level) if lanes else cell)
+        return cells
+
+    def read(self, index: Index, lanes: int) -> list[Cell]:
+        """The operands; by-products are written on the way."""
+        cells = self.values(index, lanes)
         self.f.write_by_products(self.by_products, index)
         return cells
 
     def merge(self, a: Sequence[Cell], b: Sequence[Cell], lanes: int) -> list[Cell]:
         """combine(earlier, later)."""
+        if self.extremum:
+            return [extremum.merge(self.f.w, self.combine, a[0], b[0])]
         if not self.straight:
             return regions.run_scalars(self.f, self.combine, [*a, *b])
         return regions.run(self.f, self.combine, [*a, *b], lanes)
@@ -141,7 +151,7 @@ class _Job:
         mark = e.mark()
         e.lanes, e.active, e.count = lanes, None, lanes
         whole = n // lanes * lanes
-        start = 0 if self.neutral is not None and whole > lanes else lanes
+        start = 0 if self.extremum or (self.neutral is not None and whole > lanes) else lanes
         acc = self.neutral_cells(lanes) if start == 0 else self.read(self.index(outer, fixed(0, 1)), lanes)
         limit = None
         if start == 0 and self.found is not None:
@@ -171,7 +181,10 @@ class _Job:
             acc = self._partial(outer, acc, whole, n, lanes)
         e.forget(mark)
         e.lanes, e.active, e.count = saved
-        return self.fold(acc, lanes)
+        result = self.fold(acc, lanes)
+        if self.extremum:
+            result = [extremum.settle(self, result[0], lambda: extremum.any_in_row(self, outer, n, lanes))]
+        return result
 
     def _partial(self, outer: dict[int, Dim], acc: list[Cell], whole: int, n: int, lanes: int) -> list[Cell]:
         """The last elements, in the first lanes."""
@@ -258,7 +271,7 @@ class _Job:
 
     def _rows(self, outer: dict[int, Dim], lanes: int) -> list[Cell]:
         n = self.shape[self.axis]
-        start = 0 if self.neutral is not None and n > 2 else 1
+        start = 0 if self.extremum or (self.neutral is not None and n > 2) else 1
         first = self.neutral_cells(lanes) if start == 0 else self.read(self.index(outer, ZERO), lanes)
         if n == start:
             return first
@@ -269,4 +282,7 @@ class _Job:
             return [c.text for c in self.merge(acc, self.read(self.index(outer, later), lanes), lanes)]
 
         results = count(self.e, n - start, body, [(c.type, c.text) for c in first])
-        return [Cell(t, c.element, lanes) for t, c in zip(results, first, strict=True)]
+        result = [Cell(t, c.element, lanes) for t, c in zip(results, first, strict=True)]
+        if self.extremum:
+            result = [extremum.settle(self, result[0], lambda: extremum.any_in_column(self, outer, n, lanes))]
+        return result
