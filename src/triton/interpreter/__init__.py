@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton.ir.core import Module
+from triton.ir.core import Module, Op
 from triton.ir.types import DescriptorType, PointerType, element_of
 
 from .errors import AssertionFailed, InterpreterError, MemoryFault, Unsupported
@@ -30,8 +30,9 @@ def run(
 
     ``args``: one number for each kernel parameter; an address for a pointer. Integers wrap to the parameter's type,
     floats are rounded to it once. ``ranges``: the bytes each argument owns; given, an access outside all of them raises
-    MemoryFault. A kernel that makes pointers of integers may reach any memory and is not checked. ``output`` gets the lines of device_print. Raises InterpreterError (or a subclass) where the
-    kernel has no defined result, with the op's source line.
+    MemoryFault, unless the kernel makes pointers of integers, which may mean any memory. ``output`` gets the lines of
+    device_print. Raises InterpreterError (or a subclass) where the kernel has no defined result, with the op's source
+    line.
     """
     kernel = module.kernel
     if len(args) != len(kernel.args):
@@ -42,10 +43,15 @@ def run(
             raise Unsupported("the interpreter does not take tensor descriptors as kernel arguments")
         values.append(from_python(given, element_of(parameter.type)))
     x, y, z = (*grid, 1, 1)[:3] if len(grid) < 3 else tuple(grid)
-    if any(op.kind == "bitcast" and isinstance(element_of(op.results[0].type), PointerType) for op in module.walk()):
+    if any(map(_makes_pointer, module.walk())):
         ranges = None
     machine = Machine(module, Memory(ranges), (x, y, z), output)
     with np.errstate(all="ignore"):
         for k, j, i in product(range(z), range(y), range(x)):
             machine.program = (i, j, k)
             machine.run_function(kernel, values)
+
+
+def _makes_pointer(op: Op) -> bool:
+    types = [element_of(v.type) for v in (*op.operands[:1], *op.results[:1])]
+    return op.kind == "bitcast" and isinstance(types[1], PointerType) and not isinstance(types[0], PointerType)
