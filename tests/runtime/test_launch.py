@@ -485,3 +485,20 @@ def test_a_replaced_run_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels.put, "run", lambda *args, **kwargs: calls.append(kwargs), raising=False)
     kernels.put[(1,)](np.zeros(1, "i4"), 5)
     assert calls == [{"grid": (1,), "warmup": False}]
+
+
+def test_a_broken_back_end_does_not_break_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(ReferenceDriver):
+        @classmethod
+        def is_active(cls) -> bool:
+            raise OSError("its library is damaged")
+
+    class Whole(ReferenceDriver):
+        @classmethod
+        def is_active(cls) -> bool:
+            return True
+
+    known = {name: backends.Backend(ReferenceBackend, cls) for name, cls in (("a", Broken), ("b", Whole))}
+    monkeypatch.setattr(backends, "_in_tree", known)
+    with pytest.warns(UserWarning, match="back end 'a' cannot be used: OSError"):
+        assert isinstance(driver_module.create_driver(), Whole)

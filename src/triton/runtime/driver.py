@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import knobs
-from ..backends import all_backends, in_tree_backends, missing_backend
+from ..backends import Backend, all_backends, in_tree_backends, missing_backend
 from ..backends.compiler import GPUTarget
 from ..backends.driver import DriverBase
 from .errors import LaunchError
@@ -39,14 +39,11 @@ def active_drivers() -> Iterator[type[DriverBase]]:
     """The drivers that have a device, in order of preference: GPUs, then the CPU, then those of other packages."""
     found = in_tree_backends()
     for name in sorted(found, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)):
-        if found[name].driver.is_active():
+        if _usable(name, found[name]):
             yield found[name].driver
+    own = set(found.values())
     for name, backend in all_backends().items():
-        if (
-            name not in found
-            and backend.driver not in {b.driver for b in found.values()}
-            and backend.driver.is_active()
-        ):
+        if backend not in own and _usable(name, backend):
             yield backend.driver
 
 
@@ -62,6 +59,15 @@ def on_device(chosen: DriverBase, device: int) -> Iterator[None]:
         yield
     finally:
         chosen.set_current_device(before)
+
+
+def _usable(name: str, backend: Backend) -> bool:
+    """Whether a back end has a device. A broken one is told of and passed over, so that the others work."""
+    try:
+        return backend.driver.is_active()
+    except Exception as error:
+        knobs.warn_once(f"triton: back end {name!r} cannot be used: {error!r}")
+        return False
 
 
 class DriverConfig:
