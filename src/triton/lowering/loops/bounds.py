@@ -35,21 +35,39 @@ class Part:
 
 
 class Bounds:
-    """The conjuncts of a root's masks that whole vectors along ``axis`` can do without."""
+    """The conjuncts of a root's masks that whole vectors along ``axis`` can do without.
 
-    def __init__(self, e: Evaluator, axis: int, parts: Sequence[Part]) -> None:
+    ``stops``: those of them without which the root does nothing at all, as a store's mask.
+    """
+
+    def __init__(self, e: Evaluator, axis: int, parts: Sequence[Part], stops: Sequence[Part]) -> None:
         self.e = e
         self.axis = axis
         self.parts = parts
+        self.stops = stops
 
     def _index(self, part: Part, outer: Sequence[Dim], along: Dim) -> Index:
         return tuple(ZERO if a is None else along if a == self.axis else outer[a] for a in part.axes)
 
-    def whole(self, outer: Sequence[Dim], size: int, lanes: int) -> str:
-        """How many elements, a multiple of ``lanes``, need no mask for the given position along the other axes."""
+    def split(self, outer: Sequence[Dim], size: int, lanes: int) -> tuple[str, str]:
+        """For a position along the other axes: how many elements need no mask, and where the last one ends that does anything.
+
+        Both are multiples of ``lanes``.
+        """
+        w = self.e.w
+        end = self._bound(self.stops, outer, str(size))
+        whole = self._bound([p for p in self.parts if p not in self.stops], outer, end)
+        whole = w.emit(f"and i64 {whole}, {-lanes}")
+        if not self.stops:
+            return whole, str(size)
+        return whole, w.emit(f"and i64 {w.emit(f'add i64 {end}, {lanes - 1}')}, {-lanes}")
+
+    def _bound(self, parts: Sequence[Part], outer: Sequence[Dim], bound: str) -> str:
+        """The number of elements from the start on for which all ``parts`` hold, at most ``bound``."""
         e, w = self.e, self.e.w
-        bound = str(size)
-        for part in self.parts:
+        if not parts:
+            return bound
+        for part in parts:
             index = self._index(part, outer, ZERO)
             if part.low is None or part.high is None:
                 holds = e.cell(part.value, index)[0]
@@ -60,8 +78,7 @@ class Bounds:
             if part.inclusive:
                 room = w.intrinsic("sadd.sat", "i64", 0, room, "1")
             bound = w.intrinsic("smin", "i64", 0, bound, room)
-        bound = w.intrinsic("smax", "i64", 0, bound, "0")
-        return w.emit(f"and i64 {bound}, {-lanes}")
+        return w.intrinsic("smax", "i64", 0, bound, "0")
 
     def _wide(self, value: Value, index: Index) -> str:
         cell = self.e.cell(value, index)[0]
@@ -78,8 +95,19 @@ class Bounds:
             self.e.seed((part.value, self._index(part, outer, along)), Cell("true", i1, 0, True))
 
 
-def find(e: Evaluator, masks: Sequence[tuple[Value, Axes]], axis: int) -> Bounds | None:
-    """The bounds that ``masks`` give along ``axis`` of the root; None when they give none."""
+def find(
+    e: Evaluator, masks: Sequence[tuple[Value, Axes]], axis: int, stop: tuple[Value, Axes] | None = None
+) -> Bounds | None:
+    """The bounds that ``masks`` give along ``axis`` of the root; None when they give none. ``stop`` is a store's mask."""
+    stops = _parts(e, [] if stop is None else [stop], axis)
+    parts = {**stops, **_parts(e, masks, axis)}
+    if not any(p.low is not None for p in parts.values()):
+        return None
+    return Bounds(e, axis, list(parts.values()), [parts[key] for key in stops])
+
+
+def _parts(e: Evaluator, masks: Sequence[tuple[Value, Axes]], axis: int) -> dict[tuple[Value, Axes], Part]:
+    """The conjuncts of the masks, as far as they can be used."""
     parts: dict[tuple[Value, Axes], Part] = {}
     work = list(masks)
     while work:
@@ -111,9 +139,7 @@ def find(e: Evaluator, masks: Sequence[tuple[Value, Axes]], axis: int) -> Bounds
         part = _part(e, value, axes, axis)
         if part is not None:
             parts[value, axes] = part
-    if not any(p.low is not None for p in parts.values()):
-        return None
-    return Bounds(e, axis, list(parts.values()))
+    return parts
 
 
 def _part(e: Evaluator, value: Value, axes: Axes, axis: int) -> Part | None:

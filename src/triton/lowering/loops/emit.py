@@ -246,7 +246,11 @@ def _store(f: FunctionEmitter, op: Op) -> None:
         access.store(e, pointer, value, mask, index)
 
     if mask is not None:
-        found.masks.append((mask, tuple(range(len(shape)))))
+        entry = mask, tuple(range(len(shape)))
+        if by_products:
+            found.masks.append(entry)
+        else:
+            found.stop = entry
     nest(e, shape, choose(e, shape, found), body, found)
     e.reset()
     f.close_by_products(by_products)

@@ -18,12 +18,14 @@ MAX_LANES = 64
 @dataclass(slots=True)
 class Survey:
     """What a root reads and computes: for each memory access its step along each axis of the root, the widest element, whether there
-    are long computations, and the masks of the accesses with the root's axes that theirs follow."""
+    are long computations, the masks of the accesses with the root's axes that theirs follow, and the mask without which the root does
+    nothing."""
 
     accesses: list[tuple[int | None, ...]]
     bits: int
     heavy: bool
     masks: list[tuple[Value, bounds.Axes]]
+    stop: tuple[Value, bounds.Axes] | None = None
 
 
 _HEAVY = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "erf", "libm", "rem"})
@@ -226,9 +228,9 @@ def count_between(
 
 def find_bounds(e: Evaluator, found: Survey, n: int, axis: int, lanes: int) -> bounds.Bounds | None:
     """The bounds along a vector axis of size n, where splitting its loop pays."""
-    if n % lanes or n < 4 * lanes or not found.masks:
+    if n % lanes or n < 4 * lanes or not (found.masks or found.stop):
         return None
-    return bounds.find(e, found.masks, axis)
+    return bounds.find(e, found.masks, axis, found.stop)
 
 
 def vectors(
@@ -251,7 +253,7 @@ def vectors(
     mark = e.mark()
     if limit is not None:
         assert whole == n
-        split = limit.whole(outer_index, n, lanes)
+        split, end = limit.split(outer_index, n, lanes)
 
         def unmasked(d: Dim, _: list[str]) -> Sequence[str]:
             limit.assume(outer_index, d._replace(step=1))
@@ -259,7 +261,7 @@ def vectors(
             return ()
 
         count_between(e, "0", split, lanes, unmasked)
-        count_between(e, split, str(n), lanes, full)
+        count_between(e, split, end, lanes, full)
     elif whole:
         count(e, whole, full, step=lanes)
     if whole < n:

@@ -170,7 +170,7 @@ class Job:
                 return body(d, values)
 
             if limit is not None:
-                split = limit.whole(self.index(outer, ZERO), n, lanes)
+                split, _ = limit.split(self.index(outer, ZERO), n, lanes)
                 results = count_between(e, "0", split, lanes, unmasked, [(c.type, c.text) for c in acc])
                 acc = [Cell(t, c.element, lanes) for t, c in zip(results, acc, strict=True)]
                 results = count_between(e, split, str(n), lanes, body, [(c.type, c.text) for c in acc])
