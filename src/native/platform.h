@@ -75,6 +75,8 @@ void* open_library(const char* name, std::string* error);
 void* find_symbol(void* library, const char* name);  // nullptr when there is none
 // The CUDA driver's file: TRITON_LIBCUDA_PATH, else its usual name.
 const char* cuda_driver_name();
+// Names of the HIP runtime's file, tried in order, ended by nullptr: TRITON_LIBHIP_PATH alone, else the usual ones.
+const char* const* hip_runtime_names();
 
 // ---- output ----
 

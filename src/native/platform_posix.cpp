@@ -297,6 +297,15 @@ const char* cuda_driver_name() {
   return given && *given ? given : "libcuda.so.1";
 }
 
+const char* const* hip_runtime_names() {
+  static const char* const usual[] = {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so", nullptr};
+  static const char* given[] = {nullptr, nullptr};
+  const char* path = getenv("TRITON_LIBHIP_PATH");
+  if (!path || !*path) return usual;
+  given[0] = path;
+  return given;
+}
+
 void write_line(const char* text, size_t length) {
   flockfile(stdout);
   fwrite(text, 1, length, stdout);

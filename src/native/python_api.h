@@ -55,4 +55,7 @@ bool add_launch_types(PyObject* module);
 // cuda_module.cpp: the functions cuda_* and what belongs to them.
 bool add_cuda(PyObject* module);
 
+// hip_module.cpp: the functions hip_* and what belongs to them.
+bool add_hip(PyObject* module);
+
 }  // namespace triton
