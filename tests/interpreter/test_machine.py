@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from triton import interpreter
-from triton.ir import parse_module
+from triton.ir import parse_module, verify
 from triton.ir.core import Location
 
 
@@ -437,3 +437,39 @@ def test_descriptor_clips(run):
     expected = np.zeros((4, 4), np.float32)
     expected[1:, :2] = x[:3, 4:]
     np.testing.assert_array_equal(y, 2 * expected)
+
+
+# Shared memory ------------------------------------------------------------------------------------------------------
+
+
+def test_copies_land_when_they_are_waited_for():
+    text = """module { func @k(%p: ptr<f32>, %q: ptr<f32>) {kernel = true} {
+      %z = constant {value = 0} : i32
+      %o = constant {value = 1} : i32
+      %i = arange {start = 0, end = 4} : 4xi32 #L
+      %s = splat %p : 4xptr<f32> #L
+      %a = addptr %s, %i : 4xptr<f32> #L
+      %t = splat %q : 4xptr<f32> #L
+      %d = addptr %t, %i : 4xptr<f32> #L
+      %four = constant {value = 4} : 4xi32 #L
+      %e = addptr %d, %four : 4xptr<f32> #L
+      %g = addptr %e, %four : 4xptr<f32> #L
+      %b = alloc_shared {inner = 0} : shared<2 of 4xf32>
+      async_copy %b, %z, %a
+      async_commit
+      async_copy %b, %o, %a
+      async_commit
+      async_wait {pending = 1}
+      %x = shared_load %b, %z : 4xf32 #L
+      %y = shared_load %b, %o : 4xf32 #L
+      async_wait {pending = 0}
+      %w = shared_load %b, %o : 4xf32 #L
+      store %d, %x
+      store %e, %y
+      store %g, %w
+      return } }"""
+    module = parse_module(text)
+    verify(module, "layout")
+    x, z = np.arange(4, dtype=np.float32), np.zeros((3, 4), np.float32)
+    interpreter.run(module, [x.ctypes.data, z.ctypes.data], (1,))
+    assert z[0].tolist() == z[2].tolist() == [0, 1, 2, 3] and np.isnan(z[1]).all()

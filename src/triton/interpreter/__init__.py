@@ -11,6 +11,7 @@ import numpy as np
 from triton.ir.core import Module, Op
 from triton.ir.types import DescriptorType, PointerType, element_of
 
+from . import shared  # noqa: F401  (registers its rules)
 from .errors import AssertionFailed, InterpreterError, MemoryFault, Unsupported
 from .floats import from_python
 from .machine import Machine

@@ -34,7 +34,7 @@ class _Frame:
 class Machine:
     """``program`` is the running program's index and ``grid`` the grid's size; ``output`` gets every printed line."""
 
-    __slots__ = ("grid", "memory", "module", "output", "program", "rules", "values")
+    __slots__ = ("copies", "grid", "memory", "module", "output", "program", "rules", "values")
 
     def __init__(
         self, module: Module, memory: Memory, grid: tuple[int, int, int], output: Callable[[str], object]
@@ -46,9 +46,11 @@ class Machine:
         self.output = output
         self.values: dict[Value, Any] = {}
         self.rules = RULES
+        self.copies: list[list[Callable[[], None]]] = [[]]  # groups of copies under way; the last one is still open
 
     def run_function(self, function: Function, args: Sequence[Any]) -> list[Any]:
-        """The function's results."""
+        """The function's results, for one program."""
+        self.copies = [[]]
         return self.run_region(function.body, args)
 
     def run_region(self, block: Block, args: Sequence[Any]) -> list[Any]:

@@ -33,6 +33,9 @@ UNSUPPORTED = {
     "extern": "functions of device bitcode libraries cannot be run by the interpreter",
     "inline_asm": "target assembly cannot be run by the interpreter",
 }
+for _kind, _info in OPS.items():
+    if _info.stages == {"layout"} and _kind != "convert_layout":
+        UNSUPPORTED[_kind] = "shared memory and asynchronous work exist in the laid-out stage only"
 CONTROL = frozenset({"for", "while", "if", "call", "yield", "condition", "return"})
 
 
@@ -48,7 +51,7 @@ def rule(*kinds: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _scalar(value: Any) -> ScalarType:
+def scalar_element(value: Any) -> ScalarType:
     element = element_of(value.type)
     assert isinstance(element, ScalarType)
     return element
@@ -120,7 +123,7 @@ def _gather(m: Machine, op: Op, args: list[Any]) -> Array:
 
 @rule("sort")
 def _sort(m: Machine, op: Op, args: list[Any]) -> Array:
-    return tiles.sort(args[0], _scalar(op.operands[0]), op.attrs["axis"], _attr(op, "descending"))
+    return tiles.sort(args[0], scalar_element(op.operands[0]), op.attrs["axis"], _attr(op, "descending"))
 
 
 @rule("histogram")
@@ -133,12 +136,12 @@ def _histogram(m: Machine, op: Op, args: list[Any]) -> Array:
 
 @rule(*numeric.BINARY)
 def _binary(m: Machine, op: Op, args: list[Any]) -> Array:
-    return numeric.BINARY[op.kind](args[0], args[1], _scalar(op.operands[0]))
+    return numeric.BINARY[op.kind](args[0], args[1], scalar_element(op.operands[0]))
 
 
 @rule("min", "max")
 def _extremum(m: Machine, op: Op, args: list[Any]) -> Array:
-    element = _scalar(op.operands[0])
+    element = scalar_element(op.operands[0])
     return numeric.extremum(args[0], args[1], element, op.kind == "max", _attr(op, "propagate_nan"))
 
 
@@ -149,17 +152,17 @@ def _cmp(m: Machine, op: Op, args: list[Any]) -> Array:
 
 @rule("neg")
 def _neg(m: Machine, op: Op, args: list[Any]) -> Array:
-    return numeric.negate(args[0], _scalar(op.operands[0]))
+    return numeric.negate(args[0], scalar_element(op.operands[0]))
 
 
 @rule("abs")
 def _abs(m: Machine, op: Op, args: list[Any]) -> Array:
-    return numeric.absolute(args[0], _scalar(op.operands[0]))
+    return numeric.absolute(args[0], scalar_element(op.operands[0]))
 
 
 @rule("fma")
 def _fma(m: Machine, op: Op, args: list[Any]) -> Array:
-    return numeric.fused_multiply_add(args[0], args[1], args[2], _scalar(op.operands[0]))
+    return numeric.fused_multiply_add(args[0], args[1], args[2], scalar_element(op.operands[0]))
 
 
 @rule("select")
@@ -171,7 +174,7 @@ def _select(m: Machine, op: Op, args: list[Any]) -> Any:
 
 @rule("cast")
 def _cast(m: Machine, op: Op, args: list[Any]) -> Array:
-    return numeric.cast(args[0], _scalar(op.operands[0]), _scalar(op.results[0]), _attr(op, "rounding"))
+    return numeric.cast(args[0], scalar_element(op.operands[0]), scalar_element(op.results[0]), _attr(op, "rounding"))
 
 
 @rule("bitcast")
@@ -181,12 +184,14 @@ def _bitcast(m: Machine, op: Op, args: list[Any]) -> Array:
 
 @rule(*mathematics.UNARY)
 def _unary(m: Machine, op: Op, args: list[Any]) -> Array:
-    return mathematics.unary(op.kind, args[0], _scalar(op.operands[0]))
+    return mathematics.unary(op.kind, args[0], scalar_element(op.operands[0]))
 
 
 @rule("libm")
 def _libm(m: Machine, op: Op, args: list[Any]) -> Array:
-    return mathematics.libm(op.attrs["function"], args, [_scalar(v) for v in op.operands], _scalar(op.results[0]))
+    return mathematics.libm(
+        op.attrs["function"], args, [scalar_element(v) for v in op.operands], scalar_element(op.results[0])
+    )
 
 
 # Memory -------------------------------------------------------------------------------------------------------------
@@ -269,7 +274,7 @@ def _update(name: str, element: ScalarType) -> Callable[[Array, Array, Array], A
 @rule("atomic_rmw")
 def _atomic_rmw(m: Machine, op: Op, args: list[Any]) -> Array:
     mask = args[2] if len(args) > 2 else None
-    return _combine_atomically(m, args[0], args[1], mask, _update(op.attrs["op"], _scalar(op.operands[1])))
+    return _combine_atomically(m, args[0], args[1], mask, _update(op.attrs["op"], scalar_element(op.operands[1])))
 
 
 @rule("atomic_cas")
@@ -317,7 +322,7 @@ def _box(desc: Descriptor, shape: Sequence[int], offsets: Sequence[Any], size: i
 def _desc_load(m: Machine, op: Op, args: list[Any]) -> Array:
     desc, *offsets = args
     type = op.results[0].type
-    element, dtype = _scalar(op.results[0]), storage_dtype(type)
+    element, dtype = scalar_element(op.results[0]), storage_dtype(type)
     addresses, inside = _box(desc, shape_of(type), offsets, np.dtype(dtype).itemsize)
     padding = float("nan") if desc.padding == "nan" and element.is_float else 0
     result = np.array(np.broadcast_to(from_python(padding, element), shape_of(type)))
@@ -332,7 +337,7 @@ def _desc_store(m: Machine, op: Op, args: list[Any]) -> None:
     if _attr(op, "op") == "store":
         m.memory.write(addresses[inside], value[inside])
     else:
-        _combine_atomically(m, addresses, value, inside, _update(_attr(op, "op"), _scalar(op.operands[1])))
+        _combine_atomically(m, addresses, value, inside, _update(_attr(op, "op"), scalar_element(op.operands[1])))
 
 
 # Matrix product, reduction, scan ------------------------------------------------------------------------------------
@@ -340,12 +345,12 @@ def _desc_store(m: Machine, op: Op, args: list[Any]) -> None:
 
 @rule("dot")
 def _dot(m: Machine, op: Op, args: list[Any]) -> Array:
-    return tiles.dot(args[0], args[1], args[2], [_scalar(v) for v in op.operands[:3]])
+    return tiles.dot(args[0], args[1], args[2], [scalar_element(v) for v in op.operands[:3]])
 
 
 @rule("dot_scaled")
 def _dot_scaled(m: Machine, op: Op, args: list[Any]) -> Array:
-    return tiles.dot_scaled(args, [_scalar(v) for v in op.operands[:3]], op.attrs)
+    return tiles.dot_scaled(args, [scalar_element(v) for v in op.operands[:3]], op.attrs)
 
 
 def _region(m: Machine, block: Block) -> tiles.Region:
