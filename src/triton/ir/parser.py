@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from .core import Block, Function, Location, Module, Op, Value
 from .ops import OPS
 from .table import IRError
-from .types import SCALARS, DescriptorType, ElementType, PointerType, ScalarType, TensorType, Type
+from .types import SCALARS, DescriptorType, ElementType, PointerType, ScalarType, SharedType, TensorType, Type
 
 _TOKEN = re.compile(
     r"""(?P<skip>(?:\s+|//[^\n]*)+)
@@ -156,6 +156,16 @@ class _Parser:
             self.expect(">")
             assert isinstance(block, TensorType)
             return DescriptorType(block)
+        if self.take("shared"):
+            self.expect("<")
+            slots = self.integer()
+            self.expect("of")
+            if not self.peek_kind("shape"):
+                self.fail("shared memory holds tensors")
+            held = self.type()
+            self.expect(">")
+            assert isinstance(held, TensorType)
+            return SharedType(slots, held)
         if not self.peek_kind("shape"):
             return self.element()
         shape = tuple(int(n) for n in self.expect_kind("shape", "a shape")[:-1].split("x"))

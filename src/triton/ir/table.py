@@ -10,6 +10,7 @@ from .types import (
     DescriptorType,
     PointerType,
     ScalarType,
+    SharedType,
     TensorType,
     Type,
     element_of,
@@ -67,11 +68,11 @@ class Constraint:
 
 
 def _element(words: str, test: Callable[[Any], bool]) -> Constraint:
-    return Constraint(words, lambda t: not isinstance(t, DescriptorType) and test(element_of(t)))
+    return Constraint(words, lambda t: not isinstance(t, (DescriptorType, SharedType)) and test(element_of(t)))
 
 
 ANY = Constraint("any value", lambda t: True)
-DATA = Constraint("numbers or pointers", lambda t: not isinstance(t, DescriptorType))
+DATA = Constraint("numbers or pointers", lambda t: not isinstance(t, (DescriptorType, SharedType)))
 TENSOR = Constraint("a tensor", lambda t: isinstance(t, TensorType))
 SCALAR = Constraint("a scalar", lambda t: isinstance(t, (ScalarType, PointerType)))
 NUM = _element("numbers", lambda e: isinstance(e, ScalarType))
@@ -84,6 +85,7 @@ PTR = _element("pointers", lambda e: isinstance(e, PointerType))
 SCALAR_INT = Constraint("a scalar integer", lambda t: isinstance(t, ScalarType) and t.is_integer)
 SCALAR_BOOL = Constraint("a scalar boolean (i1)", lambda t: t == i1)
 DESC = Constraint("a tensor descriptor", lambda t: isinstance(t, DescriptorType))
+SHARED = Constraint("shared memory", lambda t: isinstance(t, SharedType))
 
 
 @dataclass(frozen=True, slots=True)

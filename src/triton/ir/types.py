@@ -113,7 +113,18 @@ class DescriptorType:
         return f"desc<{self.block}>"
 
 
-Type = ScalarType | PointerType | TensorType | DescriptorType
+@dataclass(frozen=True, slots=True)
+class SharedType:
+    """``slots`` tiles in memory that the threads of a program share; ``block`` is one of them. ``shared<3 of 128x64xf16>``"""
+
+    slots: int
+    block: TensorType
+
+    def __str__(self) -> str:
+        return f"shared<{self.slots} of {self.block}>"
+
+
+Type = ScalarType | PointerType | TensorType | DescriptorType | SharedType
 
 i1 = ScalarType("i1", "bool", 1)
 i8, i16, i32, i64 = (ScalarType(f"i{b}", "int", b) for b in (8, 16, 32, 64))
@@ -138,7 +149,7 @@ def element_of(type: Type) -> ElementType:
     """The element type of a tensor, or the scalar type itself."""
     if isinstance(type, TensorType):
         return type.element
-    if isinstance(type, DescriptorType):
+    if isinstance(type, (DescriptorType, SharedType)):
         return type.block.element
     return type
 

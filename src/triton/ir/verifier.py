@@ -26,7 +26,7 @@ from .core import Block, Function, Module, Op, Value
 from .ops import OPS
 from .printer import print_op
 from .table import REQUIRED, IRError
-from .types import DescriptorType, TensorType, Type
+from .types import DescriptorType, SharedType, TensorType, Type
 
 
 def verify(module: Module, stage: str = "tile") -> None:
@@ -137,7 +137,7 @@ class _FunctionVerifier:
                 self.fail(f"attribute {name} is missing", op)
 
     def type(self, type: Type, op: Op | None) -> None:
-        if isinstance(type, DescriptorType):
+        if isinstance(type, (DescriptorType, SharedType)):
             type = type.block
         elif isinstance(type, TensorType) and (type.layout is None) is (self.stage == "layout"):
             self.fail(f"{type} {'needs a layout' if self.stage == 'layout' else 'must not carry a layout'}", op)
