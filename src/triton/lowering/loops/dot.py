@@ -388,9 +388,7 @@ class _Kernel:
             if at.const == 0
             else w.emit(f"getelementptr {self.scalar}, ptr {self.left.pointer}, i64 {at.text}")
         )
-        unroll = (
-            4 if self.k % 4 == 0 and self.k > 4 and rows * vectors <= 16 else 2 if self.k % 2 == 0 and self.k > 2 else 1
-        )
+        unroll = 2 if self.k % 2 == 0 and self.k > 2 else 1
 
         def step(counter: str, values: list[str]) -> Sequence[str]:
             for u in range(unroll):
