@@ -251,7 +251,8 @@ def test_casts_from_wide_values(launch, source):
     if source in INTEGERS:
         raw = full_range(source, 500).raw >> rng.integers(0, np.iinfo(source).bits, 500).astype(source)
         halfway = np.array([(257 << 20) + d for d in (-1, 0, 1)] + [2**24 + 1, 2**24 + 3, 65519, 65520, 65521])
-        raw = np.concatenate([raw, halfway.astype(source), [np.iinfo(source).min, np.iinfo(source).max]]).astype(source)
+        ends = np.array([np.iinfo(source).min, np.iinfo(source).max], dtype=source)
+        raw = np.concatenate([raw, halfway.astype(source), ends])
     else:
         wide = rng.standard_normal(600) * 10.0 ** rng.integers(-46, 40, 600)
         edges = [
