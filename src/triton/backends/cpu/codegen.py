@@ -5,11 +5,8 @@ from __future__ import annotations
 from ..._C import libtriton
 from .capabilities import Processor
 
-PASSES = (
-    "always-inline,function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>),"
-    "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)"
-)
-"""The loops are already as they should be: what is left is to share, simplify and move out of loops."""
+PASSES = "always-inline,function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)"
+"""The loops are already as they should be: what is left is to share and to simplify."""
 
 
 def compile(text: str, cpu: Processor, emit: tuple[str, ...] = ("obj",)) -> libtriton.CompileResult:
