@@ -33,9 +33,6 @@ UNSUPPORTED = {
     "extern": "functions of device bitcode libraries cannot be run by the interpreter",
     "inline_asm": "target assembly cannot be run by the interpreter",
 }
-for _kind, _info in OPS.items():
-    if _info.stages == {"layout"} and _kind != "convert_layout":
-        UNSUPPORTED[_kind] = "shared memory and asynchronous work exist in the laid-out stage only"
 CONTROL = frozenset({"for", "while", "if", "call", "yield", "condition", "return"})
 
 
