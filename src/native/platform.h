@@ -26,18 +26,9 @@ Exit guarded_call(void (*body)(void*), void* arg, Fault* fault, bool catch_abort
 // Leaves the innermost guarded_call of this thread; must be inside one.
 [[noreturn]] void escape();
 
-// While alive, this thread counts as being outside every guarded call: faults in host code called from a kernel stay
+// Calls body(arg) as if from outside every guarded call of this thread: faults in host code that a kernel calls stay
 // fatal.
-class GuardSuspension {
- public:
-  GuardSuspension();
-  ~GuardSuspension();
-  GuardSuspension(const GuardSuspension&) = delete;
-  GuardSuspension& operator=(const GuardSuspension&) = delete;
-
- private:
-  void* saved_;
-};
+void call_host(void (*body)(void*), void* arg);
 
 // "segmentation fault at 0x10"
 std::string describe(const Fault& fault);

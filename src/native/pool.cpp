@@ -79,12 +79,14 @@ struct Participant {
 
 // Asks the caller's side whether to go on, at most every kPollNs.
 void poll(Participant& self) {
-  const LaunchRequest& request = self.job->request;
   uint64_t now = platform::now_ns();
   if (now - self.last_poll < kPollNs) return;
   self.last_poll = now;
-  platform::GuardSuspension host_code;
-  if (!request.poll(request.callback_arg)) self.job->fail(LaunchStatus::interrupted, "interrupted");
+  auto ask = [](void* raw) {
+    Job& job = *static_cast<Job*>(raw);
+    if (!job.request.poll(job.request.callback_arg)) job.fail(LaunchStatus::interrupted, "interrupted");
+  };
+  platform::call_host(ask, self.job);
 }
 
 void run_chunks(void* raw) {

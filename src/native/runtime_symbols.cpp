@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "platform.h"
 #include "pool.h"
@@ -23,9 +24,13 @@ extern "C" {
 }
 
 static void tl_print(LaunchContext*, const char* text, int64_t length) {
-  platform::GuardSuspension host_code;
-  PrintSink sink = print_sink.load(std::memory_order_acquire);
-  (sink ? sink : platform::write_line)(text, static_cast<size_t>(length));
+  std::string_view line(text, static_cast<size_t>(length));
+  auto print = [](void* raw) {
+    auto* line = static_cast<std::string_view*>(raw);
+    PrintSink sink = print_sink.load(std::memory_order_acquire);
+    (sink ? sink : platform::write_line)(line->data(), line->size());
+  };
+  platform::call_host(print, &line);
 }
 
 // tl_fmt_*: write at most 32 bytes to `buffer`, without a terminator, and return how many.
@@ -190,7 +195,9 @@ const std::vector<RuntimeSymbol>& runtime_symbols() {
       TRITON_LIBM1(nearbyint),
       TRITON_LIBM1(rint),
       TRITON_LIBM1(round),
-      TRITON_LIBM1(roundeven),
+      // C23 has these two and not every library does; nearbyint is the same in the rounding mode that kernels run in.
+      symbol("roundeven", static_cast<double (*)(double)>(::nearbyint)),
+      symbol("roundevenf", static_cast<float (*)(float)>(::nearbyintf)),
       TRITON_LIBM1(sin),
       TRITON_LIBM1(sinh),
       TRITON_LIBM1(sqrt),
