@@ -25,7 +25,7 @@ from ..frontend.source import (
     KernelParam,
     constexpr_function,
 )
-from ..knobs import get_cache_invalidating_env_vars
+from ..knobs import HookChain, get_cache_invalidating_env_vars
 from ._async_compile import FutureKernel, active_mode
 from .arguments import (
     as_array,
@@ -415,14 +415,15 @@ class JITFunction(JITCallable, KernelInterface[T]):
         interpretation, a changed global."""
         active = driver._active
         settings = knobs.runtime
+        enter, leave = settings.launch_enter_hook, settings.launch_exit_hook
         if (
             active is None
             or active is not self._native_driver
             or self.pre_run_hooks
             or self.debug
             or settings.debug
-            or settings.launch_enter_hook
-            or settings.launch_exit_hook
+            or (enter.calls if enter.__class__ is HookChain else enter)  # asking the chain itself takes a call
+            or (leave.calls if leave.__class__ is HookChain else leave)
             or _INTERPRET in _environment
             or "interpret" in settings.__dict__
         ):
