@@ -28,11 +28,11 @@ _ROCM_FOLDERS = ("llvm/bin", "lib/llvm/bin")
 
 
 class LinkError(RuntimeError):
-    """ld.lld refused the object; the message is its own."""
+    """ld.lld refused the object (the message is its own), or a library to link is not there."""
 
 
 def compile_object(text: str, arch: str, features: str, emit: str = "obj") -> Any:
-    """An object file (``obj``) or assembly (``asm``) for ``arch``. Raises LLVMError, FileNotFoundError (no device library)."""
+    """An object file (``obj``) or assembly (``asm``) for ``arch``. Raises LLVMError, LinkError (no device library)."""
     library = libraries(text)
     if library:
         text += device_constants(arch)
@@ -51,7 +51,10 @@ def compile_object(text: str, arch: str, features: str, emit: str = "obj") -> An
 def libraries(text: str) -> list[Path]:
     """The device libraries that the calls in ``text`` need, in the order in which they are linked."""
     needed = [name for name in ("ocml", "ockl") if f"@__{name}_" in text]
-    return [find_bitcode(name) for name in needed]
+    try:
+        return [find_bitcode(name) for name in needed]
+    except FileNotFoundError as error:
+        raise LinkError(str(error)) from error
 
 
 def device_constants(arch: str) -> str:

@@ -271,3 +271,14 @@ FEATURES["dot, odd"] = Feature(
     {"a": "*fp16", "b": "*fp16", "c": "*fp32"},
     {"M": 5, "N": 7, "K": 3, "PRECISION": "ieee", "OUT": tl.float32},
 )
+
+
+@triton.jit
+def reduce_row_kernel(x, z, N: tl.constexpr):
+    tl.store(z, tl.sum(tl.load(x + tl.arange(0, N)), 0))
+
+
+@triton.jit
+def library_kernel(x, z, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(z + i, tl.extra.libdevice.cyl_bessel_i0(tl.extra.libdevice.tgamma(tl.load(x + i))))

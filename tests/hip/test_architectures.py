@@ -1,0 +1,173 @@
+"""Compile-only: every language feature for AMD architectures, down to a code object. No GPU needed.
+
+One architecture of each family (wave32 without and with matrix instructions, both generations of those; wave64) compiles everything;
+the others, which differ from those in few instructions, a sample of the features.
+"""
+
+import re
+import zlib
+
+import features
+import pytest
+from hip_tools import ARCHITECTURES, compiled, has_library
+
+import triton.language as tl
+from triton.backends.hip import capabilities as chips
+from triton.backends.hip import codegen, codeobject
+from triton.compiler.errors import CodeGenerationError
+
+FULL = ("gfx1030", "gfx1100", "gfx1201", "gfx942")
+SLOW = ("reduce", "reduce, odd", "reduce, 1 warp", "reduce, 32 warps")
+LIBRARY = {"print and assert": "ockl"}
+CALLS = {"sin", "cos", "random numbers"}  # whose rare path is a function call, with a stack frame of 16 bytes
+WIDE = {"reduce, 1 warp", "reduce, 32 warps"}  # tiles of more registers than there are
+
+
+def cases():
+    for arch in ARCHITECTURES:
+        for name in features.FEATURES:
+            number = zlib.crc32(f"{arch} {name}".encode())
+            if arch in FULL[1:2] or (name not in SLOW and (arch in FULL or number % 5 == 0)):
+                yield pytest.param(arch, name, id=f"{arch}-{name}")
+
+
+def options_of(arch, feature):
+    most = chips.MAX_THREADS // chips.chip_of(arch).lanes
+    return {**feature.options, "num_warps": min(feature.options.get("num_warps", 4), most)}
+
+
+@pytest.mark.parametrize("arch, name", list(cases()))
+def test_feature_compiles(arch, name, record_property):
+    feature = features.FEATURES[name]
+    if name in LIBRARY and not has_library(LIBRARY[name]):
+        pytest.skip(f"needs {LIBRARY[name]}.bc of AMD's device libraries")
+    kernel = compiled(feature.kernel, arch, feature.signature, feature.constants, **options_of(arch, feature))
+    binary, metadata = kernel.asm["hsaco"], kernel.metadata
+    assert binary[:4] == b"\x7fELF"
+    assert binary[18:20] == (224).to_bytes(2, "little")  # EM_AMDGPU
+    note = codeobject.read_note(binary, metadata.name)
+    assert note.lanes == chips.chip_of(arch).lanes and note.max_threads == metadata.threads
+    assert note.shared == max(metadata.shared, 1) or metadata.shared == 0
+    explicit = [a for a in note.arguments if not a.kind.startswith("hidden")]
+    assert len(explicit) == len(feature.signature)
+    for argument, kind in zip(explicit, feature.signature.values(), strict=True):
+        assert argument.kind == ("global_buffer" if kind[0] == "*" else "by_value")
+    record_property("registers", metadata.registers)
+    record_property("occupancy", metadata.occupancy)
+    assert metadata.registers > 0 and metadata.occupancy >= 1
+    if name not in WIDE:
+        assert metadata.spill_bytes == 0
+        assert metadata.scratch_bytes == 0 or name in CALLS or name in LIBRARY
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_code_object_is_linked(arch):
+    if codegen.find_linker() is None:
+        pytest.skip("object files made; no ld.lld of LLVM 15 or newer to link them")
+    feature = features.FEATURES["vector add"]
+    kernel = compiled(feature.kernel, arch, feature.signature, feature.constants)
+    assert codegen.is_linked(kernel.asm["hsaco"])
+    assert f'"amdgcn-amd-amdhsa-unknown-{arch}"' in kernel.asm["amdgcn"]
+
+
+# element type, accumulator, precision -> what the assembly must contain, by architecture
+MATRIX = {
+    ("*fp16", "fp32", "ieee"): {
+        "gfx1100": "v_wmma_f32_16x16x16_f16", "gfx1201": "v_wmma_f32_16x16x16_f16", "gfx90a": "v_mfma_f32_16x16x16f16",
+        "gfx942": "v_mfma_f32_16x16x16_f16", "gfx950": "v_mfma_f32_16x16x32_f16",
+    },
+    ("*bf16", "fp32", "ieee"): {
+        "gfx1100": "v_wmma_f32_16x16x16_bf16", "gfx1201": "v_wmma_f32_16x16x16_bf16", "gfx90a": "v_mfma_f32_16x16x16bf16_1k",
+        "gfx942": "v_mfma_f32_16x16x16_bf16", "gfx950": "v_mfma_f32_16x16x32_bf16",
+    },
+    ("*fp32", "fp32", "bf16x3"): {
+        "gfx1100": "v_wmma_f32_16x16x16_bf16", "gfx1201": "v_wmma_f32_16x16x16_bf16", "gfx942": "v_mfma_f32_16x16x16_bf16",
+    },
+    ("*fp32", "fp32", "ieee"): {
+        "gfx1100": "fma", "gfx1201": "fma", "gfx90a": "v_mfma_f32_16x16x4f32", "gfx942": "v_mfma_f32_16x16x4_f32",
+    },
+    ("*fp64", "fp64", "ieee"): {"gfx90a": "v_mfma_f64_16x16x4f64", "gfx942": "v_mfma_f64_16x16x4_f64", "gfx1201": "v_fma_f64"},
+    ("*i8", "int32", "ieee"): {
+        "gfx1100": "v_wmma_i32_16x16x16_iu8", "gfx1201": "v_wmma_i32_16x16x16_iu8", "gfx90a": "v_mfma_i32_16x16x16i8",
+        "gfx942": "v_mfma_i32_16x16x32_i8", "gfx950": "v_mfma_i32_16x16x64_i8",
+    },
+    ("*u8", "int32", "ieee"): {"gfx1100": "v_wmma_i32_16x16x16_iu8"},
+    ("*fp8e4nv", "fp32", "ieee"): {
+        "gfx1100": "v_wmma_f32_16x16x16_f16", "gfx1201": "v_wmma_f32_16x16x16_fp8_fp8", "gfx942": "v_mfma_f32_16x16x16_f16",
+        "gfx950": "v_mfma_f32_16x16x32_fp8_fp8",
+    },
+    ("*fp8e5", "fp32", "ieee"): {"gfx1201": "v_wmma_f32_16x16x16_bf8_bf8", "gfx950": "v_mfma_f32_16x16x32_bf8_bf8"},
+    ("*fp8e4b8", "fp32", "ieee"): {"gfx942": "v_mfma_f32_16x16x32_fp8_fp8", "gfx1201": "v_wmma_f32_16x16x16_f16"},
+    ("*fp8e5b16", "fp32", "ieee"): {"gfx942": "v_mfma_f32_16x16x32_bf8_bf8"},
+}  # fmt: skip
+OUT = {"fp32": tl.float32, "fp64": tl.float64, "int32": tl.int32}
+
+
+@pytest.mark.parametrize("kind, out, precision, arch", [(*key, arch) for key, table in MATRIX.items() for arch in table])
+def test_matrix_instruction(kind, out, precision, arch):
+    signature = {"a": kind, "b": kind, "c": "*" + {"int32": "i32"}.get(out, out)}
+    constants = {"M": 32, "N": 32, "K": 32, "PRECISION": precision, "OUT": OUT[out]}
+    text = compiled(features.dot_kernel, arch, signature, constants).asm["amdgcn"]
+    assert MATRIX[kind, out, precision][arch] in text
+    if "wmma" in MATRIX[kind, out, precision][arch] or "mfma" in MATRIX[kind, out, precision][arch]:
+        assert not re.search(r"v_(pk_)?fma(c|ak)?_f32|v_dot2", text) or precision != "ieee"
+
+
+def test_rdna2_multiplies_in_ordinary_arithmetic():
+    feature = features.FEATURES["dot of fp16"]
+    text = compiled(feature.kernel, "gfx1030", feature.signature, feature.constants).asm["amdgcn"]
+    assert "wmma" not in text and "v_fma" in text
+
+
+@pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201", "gfx90a", "gfx942", "gfx950"])
+def test_wide_accesses(arch):
+    """Aligned rows are read and written 16 bytes at a time, also through shared memory."""
+    feature = features.FEATURES["vector add"]
+    text = compiled(feature.kernel, arch, feature.signature, {"BLOCK": 1024}, divisible=("n",)).asm["amdgcn"]
+    assert re.search(r"global_load_(dwordx4|b128)", text) and re.search(r"global_store_(dwordx4|b128)", text)
+    dot = features.FEATURES["dot of fp16"]
+    text = compiled(dot.kernel, arch, dot.signature, {**dot.constants, "K": 128}).asm["amdgcn"]
+    if arch != "gfx1030":
+        assert re.search(r"ds_(read|load)_b128", text)
+
+
+@pytest.mark.parametrize("arch", ["gfx1030", "gfx1201", "gfx942"])
+def test_lanes_talk_without_shared_memory(arch):
+    """A reduction within a wave uses DPP moves and row exchanges."""
+    feature = features.FEATURES["reduce, 1 warp"]
+    text = compiled(features.reduce_row_kernel, arch, feature.signature, {"N": 64}, num_warps=1).asm["amdgcn"]
+    assert "quad_perm:[1,0,3,2]" in text
+    assert ("row_xmask:8" in text and "v_permlanex16" in text) if arch != "gfx942" else ("row_mirror" in text and "ds_swizzle" in text)
+
+
+def test_options():
+    feature = features.FEATURES["vector add"]
+    text = compiled(feature.kernel, "gfx942", feature.signature, {"BLOCK": 1024}, waves_per_eu=2, llvm_fn_attrs="amdgpu-ieee=true").asm["llir"]
+    assert '"amdgpu-waves-per-eu"="2"' in text and '"amdgpu-ieee"="true"' in text
+    assert '"amdgpu-flat-work-group-size"="256,256"' in text
+    with pytest.raises(ValueError, match="num_warps must be at most 16 on gfx942, got 32"):
+        compiled(feature.kernel, "gfx942", feature.signature, {"BLOCK": 1024}, num_warps=32)
+    with pytest.raises(ValueError, match="architecture 'gfx803' is not supported; supported are gfx1030"):
+        compiled(feature.kernel, "gfx803", feature.signature, {"BLOCK": 1024})
+
+
+def test_device_functions_are_asked_for_by_name(monkeypatch, tmp_path):
+    """A function of the device library: linked when it is there, else named in the error."""
+    signature = {"x": "*fp64", "z": "*fp64"}
+    if has_library("ocml"):
+        kernel = compiled(features.library_kernel, "gfx942", signature, {"N": 64})
+        assert "@__ocml_tgamma_f64" in kernel.asm["llir"] and "__ocml_tgamma_f64@" not in kernel.asm["amdgcn"]
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    monkeypatch.setattr("triton.backends.hip.codegen.find_bitcode", _nothing)
+    with pytest.raises(CodeGenerationError, match=r"library_kernel.*needs ocml\.bc"):
+        compiled(features.library_kernel, "gfx90a", signature, {"N": 64})
+
+
+def _nothing(name):
+    raise FileNotFoundError(f"this kernel needs {name}.bc")
+
+
+def test_occupancy():
+    assert [chips.occupancy("gfx90a", n) for n in (64, 65, 128, 512)] == [8, 7, 4, 1]
+    assert [chips.occupancy("gfx1100", n) for n in (96, 97, 256)] == [16, 12, 5]
+    assert chips.isa_version("gfx90a") == 9010 and chips.isa_version("gfx942") == 9402 and chips.isa_version("gfx1201") == 12001
