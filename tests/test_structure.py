@@ -117,7 +117,10 @@ def test_no_target_is_named(folder: str) -> None:
 def test_files_stay_small() -> None:
     wrong = []
     for path in _files():
-        lines = len(path.read_text(encoding="utf-8").splitlines())
+        text = path.read_text(encoding="utf-8")
+        lines = len(text.splitlines())
+        if ast.get_docstring(tree := ast.parse(text)) is not None:  # a long explanation is no fault
+            lines -= tree.body[0].end_lineno or 0
         limit = MAX_PASS_LINES if _name(path).startswith("passes/") else MAX_LINES
         if lines > limit and _name(path) not in LONG_FILES:
             wrong.append(f"{_name(path)}: {lines} lines, at most {limit}")
