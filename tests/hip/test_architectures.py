@@ -103,7 +103,9 @@ MATRIX = {
 OUT = {"fp32": tl.float32, "fp64": tl.float64, "int32": tl.int32}
 
 
-@pytest.mark.parametrize("kind, out, precision, arch", [(*key, arch) for key, table in MATRIX.items() for arch in table])
+@pytest.mark.parametrize(
+    "kind, out, precision, arch", [(*key, arch) for key, table in MATRIX.items() for arch in table]
+)
 def test_matrix_instruction(kind, out, precision, arch):
     signature = {"a": kind, "b": kind, "c": "*" + {"int32": "i32"}.get(out, out)}
     constants = {"M": 32, "N": 32, "K": 32, "PRECISION": precision, "OUT": OUT[out]}
@@ -137,12 +139,18 @@ def test_lanes_talk_without_shared_memory(arch):
     feature = features.FEATURES["reduce, 1 warp"]
     text = compiled(features.reduce_row_kernel, arch, feature.signature, {"N": 64}, num_warps=1).asm["amdgcn"]
     assert "quad_perm:[1,0,3,2]" in text
-    assert ("row_xmask:8" in text and "v_permlanex16" in text) if arch != "gfx942" else ("row_mirror" in text and "ds_swizzle" in text)
+    assert (
+        ("row_xmask:8" in text and "v_permlanex16" in text)
+        if arch != "gfx942"
+        else ("row_mirror" in text and "ds_swizzle" in text)
+    )
 
 
 def test_options():
     feature = features.FEATURES["vector add"]
-    text = compiled(feature.kernel, "gfx942", feature.signature, {"BLOCK": 1024}, waves_per_eu=2, llvm_fn_attrs="amdgpu-ieee=true").asm["llir"]
+    text = compiled(
+        feature.kernel, "gfx942", feature.signature, {"BLOCK": 1024}, waves_per_eu=2, llvm_fn_attrs="amdgpu-ieee=true"
+    ).asm["llir"]
     assert '"amdgpu-waves-per-eu"="2"' in text and '"amdgpu-ieee"="true"' in text
     assert '"amdgpu-flat-work-group-size"="256,256"' in text
     with pytest.raises(ValueError, match="num_warps must be at most 16 on gfx942, got 32"):
@@ -156,7 +164,7 @@ def test_device_functions_are_asked_for_by_name(monkeypatch, tmp_path):
     signature = {"x": "*fp64", "z": "*fp64"}
     if has_library("ocml"):
         kernel = compiled(features.library_kernel, "gfx942", signature, {"N": 64})
-        assert "@__ocml_tgamma_f64" in kernel.asm["llir"] and "__ocml_tgamma_f64@" not in kernel.asm["amdgcn"]
+        assert "\n__ocml_tgamma_f64:" in kernel.asm["amdgcn"]
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
     monkeypatch.setattr("triton.backends.hip.codegen.find_bitcode", _nothing)
     with pytest.raises(CodeGenerationError, match=r"library_kernel.*needs ocml\.bc"):
@@ -170,4 +178,8 @@ def _nothing(name):
 def test_occupancy():
     assert [chips.occupancy("gfx90a", n) for n in (64, 65, 128, 512)] == [8, 7, 4, 1]
     assert [chips.occupancy("gfx1100", n) for n in (96, 97, 256)] == [16, 12, 5]
-    assert chips.isa_version("gfx90a") == 9010 and chips.isa_version("gfx942") == 9402 and chips.isa_version("gfx1201") == 12001
+    assert (
+        chips.isa_version("gfx90a") == 9010
+        and chips.isa_version("gfx942") == 9402
+        and chips.isa_version("gfx1201") == 12001
+    )

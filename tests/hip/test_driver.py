@@ -98,7 +98,11 @@ def test_load_launch_unload(library):
 @pytest.mark.parametrize(
     "call, failing, message",
     [
-        ('libtriton.hip_load(b"junk" * 20, "add", 0)', "", "refuses the code object: device kernel image is invalid (hipErrorInvalidImage)"),
+        (
+            'libtriton.hip_load(b"junk" * 20, "add", 0)',
+            "",
+            "refuses the code object: device kernel image is invalid (hipErrorInvalidImage)",
+        ),
         ('libtriton.hip_load(ELF, "missing", 0)', "", "missing: some error (hipErrorOther)"),
         ('libtriton.hip_load(ELF, "add", 0)', "hipFuncGetAttribute", "hipFuncGetAttribute: some error"),
         ("libtriton.hip_synchronize()", "hipDeviceSynchronize", "a kernel failed: some error"),

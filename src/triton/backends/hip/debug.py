@@ -66,7 +66,9 @@ def printf(w: FunctionWriter, form: str, args: Sequence[str]) -> None:
     append = module.declare("__ockl_printf_append_args", "i64", ["i64", "i32", *["i64"] * 7, "i32"])
     data = form.encode() + bytes(1)
     message = w.emit(f"call i64 {begin}(i64 0)")
-    message = w.emit(f"call i64 {append_text}(i64 {message}, ptr {module.string(data)}, i64 {len(data)}, i32 {int(not args)})")
+    message = w.emit(
+        f"call i64 {append_text}(i64 {message}, ptr {module.string(data)}, i64 {len(data)}, i32 {int(not args)})"
+    )
     for start in range(0, len(args), 7):
         group = list(args[start : start + 7])
         given = ", ".join(f"i64 {x}" for x in [*group, *["0"] * (7 - len(group))])

@@ -60,7 +60,11 @@ class HipMachine:
 
     def kernel(self, module: ModuleWriter, name: str, params: Sequence[str]) -> FunctionWriter:
         """Pointers come in as global ones, which the runtime's metadata and the address computations want to know."""
-        notes = ["nounwind", f'"amdgpu-flat-work-group-size"="{self.threads},{self.threads}"', '"uniform-work-group-size"="true"']
+        notes = [
+            "nounwind",
+            f'"amdgpu-flat-work-group-size"="{self.threads},{self.threads}"',
+            '"uniform-work-group-size"="true"',
+        ]
         if self.waves_per_eu:
             notes.append(f'"amdgpu-waves-per-eu"="{self.waves_per_eu}"')
         if self.extra_attributes:
@@ -81,7 +85,9 @@ class HipMachine:
         return w
 
     def finish(self, module: ModuleWriter, kernel: str) -> None:
-        module.named_metadata("llvm.module.flags", [module.metadata('!{i32 1, !"amdhsa_code_object_version", i32 500}')])
+        module.named_metadata(
+            "llvm.module.flags", [module.metadata('!{i32 1, !"amdhsa_code_object_version", i32 500}')]
+        )
 
     def _call(self, w: FunctionWriter, name: str, result: str = "i32", args: Sequence[str] = ()) -> str:
         callee = w.module.declare(f"llvm.amdgcn.{name}", result, [a.rsplit(" ", 1)[0] for a in args])
@@ -147,7 +153,14 @@ class HipMachine:
         if amount == 8:
             return self._dpp(w, self._dpp(w, text, 0x140), 0x141)
         if amount == 16 and self.chip.has_row_xmask:
-            args = ["i32 poison", f"i32 {text}", f"i32 {0x76543210}", f"i32 {0xFEDCBA98 - (1 << 32)}", "i1 true", "i1 true"]
+            args = [
+                "i32 poison",
+                f"i32 {text}",
+                f"i32 {0x76543210}",
+                f"i32 {0xFEDCBA98 - (1 << 32)}",
+                "i1 true",
+                "i1 true",
+            ]
             return self._call(w, "permlanex16.i32", args=args)
         if amount < 32:
             return self._call(w, "ds.swizzle", args=[f"i32 {text}", f"i32 {amount << 10 | 0x1F}"])
@@ -172,7 +185,9 @@ class HipMachine:
         if predicate is not None and op.attrs.get("volatile"):
             return self._volatile(w, space, full, type, count, bytes, predicate, others)
         if predicate is not None:
-            zeros = w.module.global_text(_MASKED_OFF, "internal addrspace(1) constant [16 x i8] zeroinitializer, align 16")
+            zeros = w.module.global_text(
+                _MASKED_OFF, "internal addrspace(1) constant [16 x i8] zeroinitializer, align 16"
+            )
             space = w.emit(f"select i1 {predicate}, {_GLOBAL} {space}, {_GLOBAL} {zeros}")
         value = w.emit(f"load {_volatile(op)}{full}, {_GLOBAL} {space}, align {bytes}{_hint(w, op)}")
         if predicate is not None and others is not None:
@@ -242,7 +257,9 @@ class HipMachine:
             failure = "monotonic" if order in ("monotonic", "release") else "acquire"
             pair = w.emit(f"cmpxchg {_GLOBAL} {space}, {type} {texts[0]}, {type} {texts[1]}{sync} {failure}")
             found = w.emit(f"extractvalue {{{type}, i1}} {pair}, 0")
-            return Cell(found if type == values[0].type else w.emit(f"bitcast {type} {found} to {values[0].type}"), kind)
+            return Cell(
+                found if type == values[0].type else w.emit(f"bitcast {type} {found} to {values[0].type}"), kind
+            )
         (value,) = values
         name = op.attrs["op"]
         if kind.is_float:

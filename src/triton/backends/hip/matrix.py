@@ -106,7 +106,11 @@ def _bytes(chip: Chip, a: ScalarType, b: ScalarType) -> Matrix | None:
         return Matrix(name, "<2 x i32>", 8, 3, 1, _ROWS["wmma12"], "i32", signs=signs, tail=", i1 false")
     if signs != (True, True):
         return None
-    shapes = {"mfma2": ("16x16x16i8", "i32", 2), "mfma3": ("16x16x32.i8", "i64", 3), "mfma4": ("16x16x64.i8", "<4 x i32>", 4)}
+    shapes = {
+        "mfma2": ("16x16x16i8", "i32", 2),
+        "mfma3": ("16x16x32.i8", "i64", 3),
+        "mfma4": ("16x16x64.i8", "<4 x i32>", 4),
+    }
     shape, type, run = shapes[chip.matrix]
     return Matrix(f"mfma.i32.{shape}", type, 8, run, 2, _ROWS["mfma"], "i32", tail=_MODES)
 
@@ -256,7 +260,9 @@ class _Product:
             key = (which, part, base, step)
             if key not in operands:
                 registers = [None if k is None else where[which][base | k] for k in self.fragment(which, step)]
-                operands[key] = self.packed([None if r is None else parts[which][part][r] for r in registers], parts[which][part][0])
+                operands[key] = self.packed(
+                    [None if r is None else parts[which][part][r] for r in registers], parts[which][part][0]
+                )
             return operands[key]
 
         for tile in self.tiles():
@@ -346,7 +352,9 @@ class _Product:
                 part = [casts.cast(w, cell, bf16) for cell in rest]
                 parts.append(part)
                 if n < 2:
-                    rest = [arithmetic(w, "fsub", cell, casts.cast(w, p, f32)) for cell, p in zip(rest, part, strict=True)]
+                    rest = [
+                        arithmetic(w, "fsub", cell, casts.cast(w, p, f32)) for cell, p in zip(rest, part, strict=True)
+                    ]
             return parts
         target = {"f16": f16, "bf16": bf16}.get(self.matrix.cast)
         return [[casts.cast(w, cell, target) if target is not None else cell for cell in cells]]
@@ -372,7 +380,11 @@ class _Product:
         if len(cells) == 1:
             return cells[0].text
         vector, given = self.vector(cells), f"<{len(cells)} x {cells[0].type}>"
-        return vector if given == self.matrix.operand else self.w.emit(f"bitcast {given} {vector} to {self.matrix.operand}")
+        return (
+            vector
+            if given == self.matrix.operand
+            else self.w.emit(f"bitcast {given} {vector} to {self.matrix.operand}")
+        )
 
     def issue(self, x: str, y: str, acc: str) -> str:
         """X is b and Y is a, see the head of this file."""

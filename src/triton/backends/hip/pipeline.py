@@ -79,7 +79,9 @@ class HIPBackend(BaseBackend):
         self.arch = str(target.arch)
         self.chip = chips.chip_of(self.arch)
         if target.warp_size not in (0, self.chip.lanes):
-            raise ValueError(f"{self.arch} runs waves of {self.chip.lanes} lanes here, got warp_size={target.warp_size}")
+            raise ValueError(
+                f"{self.arch} runs waves of {self.chip.lanes} lanes here, got warp_size={target.warp_size}"
+            )
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -120,11 +122,15 @@ class HIPBackend(BaseBackend):
         return run_passes(module, (Pass("assign layouts", lambda m: assign_layouts(m, layout), "layout"),))
 
     def lower(self, module: Module, metadata: dict[str, Any], options: HIPOptions) -> str:
-        machine = HipMachine(self.chip, options.num_warps, options.waves_per_eu, _attributes(options.llvm_fn_attrs), _can_print())
+        machine = HipMachine(
+            self.chip, options.num_warps, options.waves_per_eu, _attributes(options.llvm_fn_attrs), _can_print()
+        )
         writer = ModuleWriter(features(options.enable_fp_fusion), c_function=device_function)
         lowered = lower_module(module, machine, writer)
         if lowered.shared_bytes > self.chip.shared:
-            raise ValueError(f"the kernel needs {lowered.shared_bytes} bytes of shared memory, {self.arch} has {self.chip.shared}")
+            raise ValueError(
+                f"the kernel needs {lowered.shared_bytes} bytes of shared memory, {self.arch} has {self.chip.shared}"
+            )
         metadata["name"] = lowered.kernel
         metadata["shared"] = lowered.shared_bytes
         metadata["threads"] = machine.threads
@@ -169,11 +175,13 @@ def _can_print() -> bool:
     return True
 
 
-def _sized_shared(text: str, bytes: int) -> str:
+def _sized_shared(text: str, size: int) -> str:
     """Shared memory with its size, which the code object then states."""
-    open_ended = f"{SHARED} = external addrspace({SHARED_SPACE}) global [0 x i8], align 16"
-    assert open_ended in text
-    return text.replace(open_ended, f"{SHARED} = internal addrspace({SHARED_SPACE}) global [{max(bytes, 1)} x i8] poison, align 16")
+    open_ended = f"{SHARED} = external addrspace({SHARED_SPACE}) global [0 x i8]"
+    sized = f"{SHARED} = internal addrspace({SHARED_SPACE}) global [{max(size, 1)} x i8] poison"
+    before, found, after = text.partition(open_ended)
+    assert found, "the lowering declares shared memory otherwise"
+    return before + sized + after
 
 
 def _inline_tensors(module: Module) -> Module:
