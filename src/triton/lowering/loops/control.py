@@ -12,6 +12,7 @@ from .access import Descriptor
 from .buffers import Buffer
 from .dot import pack_invariants
 from .emit import FunctionEmitter, rule
+from .index import strides_of
 
 # Scalars and descriptors as lists of cells --------------------------------------------------------------------------
 
@@ -195,12 +196,12 @@ def _start_tile(f: FunctionEmitter, op: Op, i: int) -> Carried:
     if held is not None and _may_take(f, op, init) and (init.op is None or f.extend(held, until)):
         current = held
     else:
-        current, offset = f.allocate(shape, element)
+        current, offset = f.allocate(shape, element, f.strides_for(op.regions[0].terminator.operands[i]))
         f.keep(offset, until)
         f.fill(init, current)
     other = None
     if _needs_other(f, op, i):
-        other, offset = f.allocate(shape, element)
+        other, offset = f.allocate(shape, element, current.strides)
         f.keep(offset, until)
     return Carried(i, init, current, other)
 
@@ -412,7 +413,7 @@ def _call(f: FunctionEmitter, op: Op) -> None:
             args += [c.typed for c in flatten(f, v)]
             continue
         held = f.buffers.get(v)
-        if held is None:
+        if held is None or held.strides != strides_of(held.shape):
             held, offset = f.allocate(shape_of(v.type), element_of(v.type))
             temporary.append(offset)
             f.fill(v, held)

@@ -159,7 +159,7 @@ def pack_rows(f: FunctionEmitter, value: Value, batch: Index, element: ScalarTyp
     if kept is not None and not batch:
         return kept
     held = f.buffers.get(value)
-    if held is not None and held.element == element and not batch:
+    if held is not None and held.element == element and not batch and held.strides[1] == 1:
         return Operand(held.pointer, held.strides[0], None)
     m, k = shape_of(value.type)[-2:]
     operand, place = rows_place(f, m, k, element)
@@ -184,7 +184,7 @@ def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarT
     k, n = shape_of(value.type)[-2:]
     width = block.width
     held = f.buffers.get(value)
-    if held is not None and held.element == element and not batch and n == width:
+    if held is not None and held.element == element and not batch and held.strides == (width, 1) and n == width:
         return Operand(held.pointer, 0, None)
     operand, place = panels_place(f, k, n, element, block)
     _pack(f, value, batch, element, place, (width, 1))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from ...ir.core import Block, Function, Op, Value
 from ...ir.ops import OPS
-from ...ir.types import DescriptorType, TensorType, element_of, shape_of
+from ...ir.types import DescriptorType, ElementType, TensorType, element_of, shape_of
 from ..elementwise import emit_constant, emit_elementwise
 from ..writer import Cell, FunctionWriter, ModuleWriter
 from . import access, transpose
@@ -15,9 +16,9 @@ from .buffers import Arena, Buffer, bytes_of
 from .errors import Unsupported
 from .evaluate import Evaluator
 from .graph import Graph
-from .index import ZERO, Index, fixed
+from .index import ZERO, Index, fixed, strides_of
 from .machine import Machine
-from .nest import choose, nest, survey
+from .nest import choose, nest, preferred_axis, survey
 from .plan import Plan
 
 
@@ -106,22 +107,34 @@ class FunctionEmitter:
 
     # Buffers
 
-    def allocate(self, shape: Sequence[int], element: object, count: int = 1) -> tuple[Buffer, int]:
-        """A temporary tile; the caller frees its offset."""
-        n = count
-        for size in shape:
-            n *= size
-        pointer, offset = self.arena.allocate(n * bytes_of(element))  # type: ignore[arg-type]
-        return Buffer.dense(pointer, tuple(shape), element), offset  # type: ignore[arg-type]
+    def allocate(
+        self, shape: Sequence[int], element: ElementType, strides: tuple[int, ...] | None = None
+    ) -> tuple[Buffer, int]:
+        """A temporary tile, row-major unless ``strides`` are given; the caller frees its offset."""
+        pointer, offset = self.arena.allocate(prod(shape) * bytes_of(element))
+        return Buffer(pointer, tuple(shape), element, strides or strides_of(tuple(shape))), offset
 
     def buffer_for(self, value: Value) -> Buffer:
         """Where ``value`` is to be written: the place its only reader wants, or a new one that lives as long as the value."""
         found = self.destination.get(value)
         if found is not None:
             return found
-        buffer, offset = self.allocate(shape_of(value.type), element_of(value.type))
+        buffer, offset = self.allocate(shape_of(value.type), element_of(value.type), self.strides_for(value))
         self._live[-1].append((self.plan.death.get(value, 0), offset))
         return buffer
+
+    def strides_for(self, value: Value) -> tuple[int, ...]:
+        """How a tile computed as ``value`` should lie: along the axis in which what it is made of lies in memory."""
+        shape = shape_of(value.type)
+        wide = [d for d, n in enumerate(shape) if n > 1]
+        if len(wide) < 2 or value.op is None or not self.plan.lazy_kind(value.op):
+            return strides_of(shape)
+        fast = preferred_axis(survey(self.e, [value], shape), shape)
+        if fast is None or fast == wide[-1]:
+            return strides_of(shape)
+        order = [d for d in range(len(shape)) if d != fast] + [fast]
+        packed = strides_of(tuple(shape[d] for d in order))
+        return tuple(packed[order.index(d)] for d in range(len(shape)))
 
     def keep(self, offset: int, until: int) -> None:
         """Frees a place of the current block after op number ``until``."""
@@ -341,7 +354,7 @@ def _join(f: FunctionEmitter, op: Op) -> None:
     found.accesses.append(tuple(s // 2 for s in buffer.strides[:-1]))
 
     def body(index: Index) -> None:
-        if index and index[-1].step == 1:
+        if index and index[-1].step == 1 and buffer.strides[-2:] == (2, 1):
             access.write_pairs(e, buffer, index, e.vector(first, index)[0], e.vector(second, index)[0])
             return
         for i, value in enumerate((first, second)):

@@ -32,7 +32,7 @@ _HEAVY = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "erf", "libm", "
 _INEXACT = frozenset({"reshape", "flip", "split", "gather"})
 
 
-def survey(e: Evaluator, values: Iterable[Value], shape: tuple[int, ...], pointers: Iterable[Value] = ()) -> Survey:
+def survey(e: Evaluator, values: Sequence[Value], shape: tuple[int, ...], pointers: Iterable[Value] = ()) -> Survey:
     """Walks the lazy expressions below ``values``, all of the root's ``shape``; ``pointers`` are stored through."""
     graph, found = e.graph, Survey([], 8, False, [])
     identity = tuple(range(len(shape)))
@@ -57,6 +57,8 @@ def survey(e: Evaluator, values: Iterable[Value], shape: tuple[int, ...], pointe
         seen.add((value, axes))
         _widen(found, value.type.element)
         buffer = e.buffers.get(value)
+        if buffer is None and value in e.plan.held and value not in values:
+            continue  # not written yet
         if buffer is not None:
             result: list[int | None] = [0] * len(shape)
             for axis, root_axis in enumerate(axes):
@@ -175,6 +177,24 @@ def choose(
         return Shape(None, 0)
     axis = -best[1]
     return Shape(axis, lanes_for(shape[axis], limit))
+
+
+def access_cost(found: Survey, axis: int) -> float:
+    """The cost of a vector of each access with the lanes along ``axis``."""
+    cost = 1.0
+    for access in found.accesses:
+        step = access[axis]
+        cost += 1 if step == 1 else 0 if step == 0 else 2 if step == -1 else 3 if step is not None and 0 < step <= 4 else 12
+    return cost
+
+
+def preferred_axis(found: Survey, shape: tuple[int, ...]) -> int | None:
+    """The axis along which the accesses run, if there is one and it is long enough for vectors."""
+    costs = {axis: access_cost(found, axis) for axis, n in enumerate(shape) if n >= 8}
+    if not costs or not found.accesses:
+        return None
+    best = min(costs, key=lambda axis: (costs[axis], -axis))
+    return best if max(costs.values()) > costs[best] or len(costs) == 1 else None
 
 
 def lanes_for(n: int, limit: int) -> int:

@@ -76,7 +76,7 @@ class Plan:
             for result in op.results:
                 if (
                     isinstance(result.type, TensorType)
-                    and not self._lazy_kind(op)
+                    and not self.lazy_kind(op)
                     and result not in self.graph.inductions
                 ):
                     held.add(result)
@@ -98,7 +98,8 @@ class Plan:
         ):
             self.held.add(value)
 
-    def _lazy_kind(self, op: Op) -> bool:
+    def lazy_kind(self, op: Op) -> bool:
+        """Whether the op's results can be computed element by element."""
         if OPS[op.kind].elementwise:
             return op.kind not in ("extern", "inline_asm") or (
                 bool(op.attrs.get("pure", True)) and op.attrs.get("pack", 1) == 1
@@ -107,7 +108,7 @@ class Plan:
 
     def is_lazy(self, op: Op) -> bool:
         """Whether ``op`` emits nothing by itself."""
-        if not op.results or not self._lazy_kind(op):
+        if not op.results or not self.lazy_kind(op):
             return False
         return all(isinstance(r.type, TensorType) and r not in self.held for r in op.results)
 
@@ -117,7 +118,7 @@ class Plan:
         """The cost of computing each lazy value from held ones, with values that many ops need counted as held."""
         costs = self._costs
         for op in self.graph.ops:
-            if not op.results or not self._lazy_kind(op) or not isinstance(op.results[0].type, TensorType):
+            if not op.results or not self.lazy_kind(op) or not isinstance(op.results[0].type, TensorType):
                 continue
             total = 0 if op.kind in _FREE else self._load_cost(op) if op.kind == "load" else _COST.get(op.kind, 1)
             for v in op.operands:
@@ -150,7 +151,7 @@ class Plan:
 
     def _decide(self) -> None:
         for op in reversed(self.graph.ops):
-            if not op.results or not self._lazy_kind(op) or not isinstance(op.results[0].type, TensorType):
+            if not op.results or not self.lazy_kind(op) or not isinstance(op.results[0].type, TensorType):
                 if op.kind == "for" or any(isinstance(v.type, TensorType) for v in op.operands):
                     self._add_root(op)
                 continue
