@@ -413,19 +413,18 @@ class JITFunction(JITCallable, KernelInterface[T]):
     def _fast_path(self) -> Any:
         """The native dispatcher, or None where the driver has none or this launch needs Python: hooks, debugging,
         interpretation, a changed global."""
-        active = driver._active
-        settings = knobs.runtime
-        enter, leave = settings.launch_enter_hook, settings.launch_exit_hook
+        settings = knobs.runtime.__dict__
+        enter, leave = settings["launch_enter_hook"], settings["launch_exit_hook"]
         if (
-            active is None
-            or active is not self._native_driver
+            self._native_driver is None
+            or driver._active is not self._native_driver
             or self.pre_run_hooks
             or self.debug
-            or settings.debug
+            or settings["debug"]
             or (enter.calls if enter.__class__ is HookChain else enter)  # asking the chain itself takes a call
             or (leave.calls if leave.__class__ is HookChain else leave)
             or _INTERPRET in _environment
-            or "interpret" in settings.__dict__
+            or "interpret" in settings
         ):
             return None
         if self.used_global_vals and globals_changed(self):
