@@ -295,3 +295,52 @@ def test_loops_in_a_row(trips: int) -> None:
 %w = sort %p {{axis = 0, descending = true}} : 37xi32
 %f = add %u, %w : 37xi32"""
     check(["37xi32", "37xi32"], body, [("%f", "37xi32"), ("%q", "37xi32")])
+
+
+TURNED = {
+    "dot": "%r = dot %t, %b, %z48 : 32x32xi32",
+    "columns": "%q = reduce %t {axis = 0} : 48xi32 (%u: i32, %v: i32) {\n  %w = add %u, %v : i32\n  yield %w\n}\n%r = splat %one : 32x32xi32\n"
+    "%x = expand_dims %q {axis = 0} : 1x48xi32",
+    "call": '%y = call %t {callee = "turn"} : 48x32xi32\n%r = dot %t, %y, %z48 : 32x32xi32',
+    "join": "%j = join %t, %t : 32x48x2xi32\n%k = reshape %j : 32x96xi32\n%c = cat %b, %b {axis = 0} : 96x32xi32\n"
+    "%r = dot %k, %c, %z48 : 32x32xi32",
+    "second loop": "%t2 = for %zero, %n, %one, %t : 32x48xi32 (%k: i32, %acc2: 32x48xi32) {\n  %f = flip %acc2 {axis = 0} : 32x48xi32\n"
+    "  %g = add %f, %acc2 : 32x48xi32\n  yield %g\n}\n%r = dot %t2, %b, %z48 : 32x32xi32",
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_tiles_made_of_columns(name: str, trips: int) -> None:
+    """A carried tile that is read from memory along its first axis, and what may be done with it."""
+    extra = """func @turn(%x: 32x48xi32) -> 48x32xi32 {noinline = true} {
+  %y = permute %x {order = [1, 0]} : 48x32xi32
+  return %y
+}"""
+    body = f"""%zero = constant {{value = 0}} : i32
+%one = constant {{value = 1}} : i32
+%n = constant {{value = {trips}}} : i32
+%z48 = constant {{value = 0}} : 32x32xi32
+%i = arange {{start = 0, end = 32}} : 32xi32
+%jj = arange {{start = 0, end = 48}} : 48xi32
+%i1 = expand_dims %i {{axis = 1}} : 32x1xi32
+%j1 = expand_dims %jj {{axis = 0}} : 1x48xi32
+%ld = constant {{value = 32}} : 1x48xi32
+%jl = mul %j1, %ld : 1x48xi32
+%ib = broadcast %i1 : 32x48xi32
+%jb = broadcast %jl : 32x48xi32
+%o = add %ib, %jb : 32x48xi32
+%ps = splat %pa : 32x48xptr<i32>
+%p = addptr %ps, %o : 32x48xptr<i32>
+%init = constant {{value = 1}} : 32x48xi32
+%t = for %zero, %n, %one, %init : 32x48xi32 (%trip: i32, %acc: 32x48xi32) {{
+  %l = load %p : 32x48xi32
+  %next = add %acc, %l : 32x48xi32
+  yield %next
+}}
+{TURNED[name]}
+%sum = reduce %t {{axis = 1}} : 32xi32 (%u9: i32, %v9: i32) {{
+  %w9 = add %u9, %v9 : i32
+  yield %w9
+}}"""
+    check(["1536xi32", "48x32xi32"], body, [("%r", "32x32xi32"), ("%sum", "32xi32")], extra=extra)

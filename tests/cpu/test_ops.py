@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiles import check, compare, kernel, random
+from tiles import build, check, compare, kernel, random
 
 from triton.backends.cpu.capabilities import host, processor
 from triton.ir import OPS
@@ -248,3 +248,44 @@ def test_extremes_of_special_numbers(kind: str, type: str, shape: str, axis: int
     out = f"{rows if axis == 1 else columns}x{type}"
     raw = data.astype({"f32": np.float32, "f64": np.float64, "f16": np.float16}[type]).reshape(-1)
     check([f"{shape}x{type}"], f"%r = reduce %a {{axis = {axis}}} : {out} {region}", [("%r", out)], data=[raw])
+
+
+@pytest.mark.parametrize("size", [1.0, 3.0, 2.0**-140, 2.0**-126, 2.0**-70, 2.0**100, 2.0**127, np.inf, 0.0, np.nan, -7.0])
+def test_approximate_quotient_by_one_number(size: float) -> None:
+    """Large and small divisors, and what is not a number."""
+    x = np.array([0.0, -0.0, 1.0, -3.5, 2.0**-126, 2.0**-149, 2.0**127, np.inf, -np.inf, np.nan, 1e-30, 1e30] * 3, np.float32)
+    body = "%bs = splat %b : 36xf32\n%r = div %a, %bs {approx = true} : 36xf32"
+    source = kernel(["36xf32", "f32"], body, [("%r", "36xf32")])
+    (_, _, got) = compare_loosely(source, [x, np.array([size], np.float32), np.zeros(36, np.float32)])
+    with np.errstate(all="ignore"):
+        exact = x.astype(np.float64) / np.float64(np.float32(size))
+        rounded = exact.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(rounded))
+    usual = np.isfinite(rounded) & (np.abs(exact) >= 2.0**-126)
+    np.testing.assert_allclose(got[usual], exact[usual], rtol=2.0**-22)
+    rest = ~usual & ~np.isnan(rounded)
+    np.testing.assert_allclose(got[rest], rounded[rest], rtol=0, atol=2.0**-148)
+
+
+def compare_loosely(source: str, args: list[np.ndarray]) -> list[np.ndarray]:
+    build(source).run(args)
+    return args
+
+
+@pytest.mark.parametrize("spelling", ["or", "select"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_maximum_spelled_out(spelling: str, axis: int) -> None:
+    """NaN wins: recognised as a selection whose order does not matter."""
+    chosen = "%m = or %g, %n : i1" if spelling == "or" else "%t = constant {value = true} : i1\n  %m = select %n, %t, %g : i1"
+    region = f"""(%u: f32, %v: f32) {{
+  %g = cmp %u, %v {{pred = "gt"}} : i1
+  %n = cmp %u, %u {{pred = "ne"}} : i1
+  {chosen}
+  %w = select %m, %u, %v : f32
+  yield %w
+}}"""
+    data = np.random.default_rng(0).standard_normal((40, 70)).astype(np.float32)
+    data[3, 60], data[7, 0], data[9] = np.nan, np.nan, np.nan
+    out = f"{40 if axis else 70}xf32"
+    body = f"%r = reduce %a {{axis = {axis}}} : {out} {region}"
+    check(["40x70xf32"], body, [("%r", out)], data=[data.reshape(-1)])

@@ -11,9 +11,9 @@ from math import prod
 
 from ...ir.core import Op, Value
 from ...ir.ops import OPS
-from ...ir.types import ElementType, PointerType, TensorType, element_of, i32, i64, shape_of
+from ...ir.types import ElementType, PointerType, TensorType, element_of, f32, i32, i64, shape_of
 from .. import elementwise
-from ..writer import Cell, FunctionWriter, Point, llvm_type, scalar_type, splat
+from ..writer import Cell, FunctionWriter, Point, float_text, llvm_type, scalar_type, splat
 from . import access
 from .buffers import Buffer
 from .graph import Graph, Stride
@@ -378,6 +378,8 @@ class Evaluator:
         lanes = max((c.lanes for c in cells), default=0)
         if lanes and op.kind == "addptr" and not cells[0].lanes:
             return self.at(level, lambda: gather_pointers(self.w, cells[0], cells[1])), level
+        if op.kind == "div" and op.attrs.get("approx") and lanes >= 8 and not cells[1].lanes and cells[1].element == f32:
+            return self._scaled_by_reciprocal(cells[0], cells[1], found[1][1], level), level
         if lanes:
             keep = 1 if op.kind == "select" else 0
             cells = [
@@ -393,6 +395,33 @@ class Evaluator:
             if other is not value and (other, index) not in self.memo:
                 self.remember((other, index), (cell, level))
         return results[value.index], level
+
+    def _scaled_by_reciprocal(self, x: Cell, divisor: Cell, divisor_level: int, level: int) -> Cell:
+        """x / divisor with a relative error below 2^-22: x * k * (1 / (divisor * k)), where the power of two k keeps the reciprocal
+        of a very large or small divisor from being denormal or infinite."""
+        key = ("reciprocal", divisor.text)
+        if key not in self.memo:
+
+            def write() -> Cell:
+                w = self.w
+                size = w.intrinsic("fabs", "float", 0, divisor.text)
+                large = w.emit(f"fcmp ogt float {size}, {float_text(2.0**64)}")
+                small = w.emit(f"fcmp olt float {size}, {float_text(2.0**-64)}")
+                k = w.emit(f"select i1 {small}, float {float_text(2.0**64)}, float 1.0")
+                k = w.emit(f"select i1 {large}, float {float_text(2.0**-64)}, float {k}")
+                scaled = w.emit(f"fmul float {divisor.text}, {k}")
+                self.remember(("scale", divisor.text), (Cell(k, f32), divisor_level))
+                return Cell(w.emit(f"fdiv float 1.0, {scaled}"), f32)
+
+            self.remember(key, (self.at(divisor_level, write), divisor_level))
+        reciprocal = self.splat(self.memo[key][0], divisor_level)
+        scale = self.splat(self.memo["scale", divisor.text][0], divisor_level)
+
+        def multiply() -> Cell:
+            scaled = self.w.emit(f"fmul {x.typed}, {scale.text}")
+            return Cell(self.w.emit(f"fmul {x.type} {scaled}, {reciprocal.text}"), f32, x.lanes)
+
+        return self.at(level, multiply)
 
     def dummy(self) -> str:
         """A place that may always be read: masked-off scalar accesses go there."""

@@ -80,7 +80,7 @@ def single_op(block: Block) -> Op | None:
 
 def commutes(block: Block) -> bool:
     """Whether the order of the two groups of arguments certainly does not matter: one known op, or a known selection of pairs."""
-    return single_op(block) is not None or is_extremum_of_pairs(block) or _componentwise(block)
+    return single_op(block) is not None or is_selection(block) or _componentwise(block)
 
 
 def _componentwise(block: Block) -> bool:
@@ -96,29 +96,31 @@ def _componentwise(block: Block) -> bool:
     return True
 
 
-def is_extremum_of_pairs(block: Block) -> bool:
-    """argmax and argmin: both results are chosen by one condition, and that condition and its mirror image agree.
+def is_selection(block: Block) -> bool:
+    """max, min, argmax, argmin in any spelling: results are chosen from the arguments by comparing them, and the order does not matter.
 
-    Checked by running the region on small numbers, ties and NaN included, in both orders.
+    Such a region sees only how its arguments are ordered, so running it on every order of small numbers, ties and NaN included, is
+    proof. Of pairs the second members are positions: they are never equal.
     """
-    if len(block.args) != 4 or any(op.kind not in _CHOOSING for op in block.ops[:-1]):
+    if len(block.args) not in (2, 4) or len(block.ops) > 24:
         return False
-    if any(v not in block.args and v.op is None for op in block.ops[:-1] for v in op.operands):
+    inside = {id(op) for op in block.ops}
+    for op in block.ops[:-1]:
+        if op.kind not in _CHOOSING or (op.kind == "constant" and not element_of(op.results[0].type).is_bool):
+            return False
+        if any(v not in block.args and id(v.op) not in inside for v in op.operands):
+            return False
+    if any(v not in block.args and (v.op is None or v.op.kind != "select") for v in block.terminator.operands):
         return False
-    if any(v.op is not None and not any(v.op is op for op in block.ops) for op in block.ops[:-1] for v in op.operands):
-        return False
+    values: list[float] = [0.0, 1.0, -1.0, float("nan")] if element_of(block.args[0].type).is_float else [0, 1, 2]
+    if len(block.args) == 2:
+        return all(_same(_simulate(block, (a, b)), _simulate(block, (b, a))) for a in values for b in values)
     if not element_of(block.args[1].type).is_integer:
         return False
-    if any(v.op is None or v.op.kind != "select" for v in block.terminator.operands):
-        return False
-    is_float = element_of(block.args[0].type).is_float
-    values: list[float] = [0.0, 1.0, -1.0, float("nan")] if is_float else [0, 1, 2]
     pairs = [(v, i) for v in values for i in (0, 1, 2)]
-    for a in pairs:
-        for b in pairs:
-            if a[1] != b[1] and not _same(_simulate(block, (*a, *b)), _simulate(block, (*b, *a))):
-                return False
-    return True
+    return all(
+        a[1] == b[1] or _same(_simulate(block, (*a, *b)), _simulate(block, (*b, *a))) for a in pairs for b in pairs
+    )
 
 
 def neutral(block: Block) -> list[float] | None:
