@@ -490,6 +490,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         ("build", "build the native core in place", None),
         ("package", "build and test the conda package", None),
         ("channel", "make the channel of build dependencies", None),
+        ("hip-bundle", "write a folder of kernels to check on an AMD GPU", "the architecture, such as gfx1100, and a folder"),
     ):
         command = commands.add_parser(name, help=help_text, description=help_text)
         if name in ("run", "package", "channel"):
@@ -499,7 +500,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             command.epilog = f"Everything else: {rest}."
     # Not argparse's REMAINDER: it refuses a rest that begins with an option.
     arguments, rest_words = parser.parse_known_args(words)
-    if rest_words and arguments.command not in ("run", "test"):
+    if rest_words and arguments.command not in ("run", "test", "hip-bundle"):
         parser.error(f"unrecognized arguments: {' '.join(rest_words)}")
     arguments.rest = rest_words
     return arguments
@@ -511,6 +512,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], object]] = {
     "build": lambda arguments: build_in_place(),
     "package": lambda arguments: package(arguments.channel),
     "channel": lambda arguments: channel_source(arguments.channel),
+    "hip-bundle": lambda arguments: call(build_in_place(), "-m", "triton.tools.hip_bundle", *arguments.rest),
 }
 
 
