@@ -146,5 +146,6 @@ def compile_only(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, 
         compiled = kernel.warmup(*args, grid=grid, **meta)
     finally:
         driver.set_active(before)
-    assert compiled.asm["cubin"]
+    for kernel in compiled if isinstance(compiled, list) else [compiled]:  # a tuned kernel gives one for each configuration
+        assert kernel.asm["cubin"]
     raise Compiled

@@ -1,10 +1,10 @@
 """Where a tile lies in a slot of shared memory: rows of up to 128 bytes, swizzled, in panels.
 
-The inner axis is the one whose elements lie side by side. A panel holds W = min(128, row) bytes of every row; panels follow each
-other. Within a panel, bits 4 and up of the byte address are exchanged (XOR) with bits 7 and up, log2(W / 16) of them: pieces of 16
-bytes of neighbouring rows change places, so that reading a column of pieces meets every bank once. This is what the
-matrix instructions of compute capability 9.0 read (PTX ISA, "Shared Memory Matrix Layout", 128-, 64- and 32-byte swizzling), and the
-map is linear, so any layout can be read from it.
+The inner axis is the one whose elements lie side by side. A panel holds W = min(128, row) bytes of every row; panels
+follow each other. Within a panel, bits 4 and up of the byte address are exchanged (XOR) with bits 7 and up, log2(W / 16)
+of them: pieces of 16 bytes of neighbouring rows change places, so that reading a column of pieces meets every bank once.
+This is what the matrix instructions of compute capability 9.0 read (PTX ISA, "Shared Memory Matrix Layout", 128-, 64-
+and 32-byte swizzling), and the map is linear, so any layout can be read from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def swizzle_bits(shape: Sequence[int], inner: int, element_bytes: int) -> int:
 
 
 def placement(shape: Sequence[int], inner: int, element_bytes: int) -> tuple[int, ...]:
-    """For each bit of the padded row-major index, the byte address of the element with only that bit set (addresses XOR)."""
+    """For each bit of the padded row-major index, the byte address of the element with only that bit set (addresses
+    XOR)."""
     counts, positions = bit_counts(shape), bit_positions(shape)
     panel = panel_bytes(shape, inner, element_bytes)
     rows = 1

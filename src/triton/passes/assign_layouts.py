@@ -82,6 +82,18 @@ def layouts_of(module: Module) -> dict[str, LinearLayout]:
     return {name: LinearLayout(**attrs) for name, attrs in module.attrs.get("layouts", {}).items()}
 
 
+def name_layout(module: Module, layout: LinearLayout) -> str:
+    """The name of ``layout`` in ``module``, given one when it is new."""
+    attrs = layout_attrs(layout)
+    table: dict[str, dict[str, tuple[int, ...]]] = module.attrs.setdefault("layouts", {})
+    for name, known in table.items():
+        if known == attrs:
+            return name
+    name = f"L{len(table)}"
+    table[name] = attrs
+    return name
+
+
 def default_layout(shape: tuple[int, ...], options: LayoutOptions) -> LinearLayout:
     """Last axis fastest, one element a thread before any thread gets a second, then up to four neighbours."""
     return coalesced_layout(shape, tuple(reversed(range(len(shape)))), 4, options)

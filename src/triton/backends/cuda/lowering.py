@@ -15,6 +15,7 @@ from ...lowering import convert
 from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
+from . import wgmma
 from .capabilities import WARP
 from .mma import mma_dot
 
@@ -259,6 +260,39 @@ class CudaMachine:
     def dot(self, c: Context, op: Op) -> list[Cell]:
         found = mma_dot(c, op, self.arch)
         return found if found is not None else fma_dot(c, op)
+
+    # Asynchronous work
+
+    def async_copy(
+        self, w: FunctionWriter, target: str, source: Cell, bytes: int, predicate: str | None, owner: str | None
+    ) -> None:
+        """PTX ISA "cp.async": the source size 0 fills the target with zeros."""
+        size = str(bytes)
+        if predicate is not None:
+            size = w.emit(f"select i1 {predicate}, i32 {bytes}, i32 0")
+        cache = "cg" if bytes == 16 else "ca"
+        asm = f"@$3 cp.async.{cache}.shared.global [ $0 ], [ $1 ], {bytes}, $2;"
+        address = w.emit(f"ptrtoint ptr addrspace(3) {target} to i32")
+        args = f"i32 {address}, ptr {source.text}, i32 {size}, i1 {owner or 'true'}"
+        w.line(f'call void asm sideeffect "{asm}", "r,l,r,b,~{{memory}}"({args})')
+
+    def async_commit(self, w: FunctionWriter) -> None:
+        w.line('call void asm sideeffect "cp.async.commit_group;", "~{memory}"()')
+
+    def async_wait(self, w: FunctionWriter, pending: int) -> None:
+        w.line(f'call void asm sideeffect "cp.async.wait_group {pending};", "~{{memory}}"()')
+        self.shared_written(w)
+
+    def shared_written(self, w: FunctionWriter) -> None:
+        """PTX ISA "Async Proxy": wgmma reads shared memory through another proxy than ordinary writes."""
+        if self.arch >= 90:
+            w.line('call void asm sideeffect "fence.proxy.async.shared::cta;", "~{memory}"()')
+
+    def dot_shared(self, c: Context, op: Op) -> list[Cell]:
+        return wgmma.dot_shared(c, op)
+
+    def dot_wait(self, w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) -> list[list[Cell]]:
+        return wgmma.dot_wait(w, values, pending)
 
     # Diagnosis
 

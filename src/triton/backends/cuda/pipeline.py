@@ -9,19 +9,24 @@ from typing import Any, ClassVar
 
 from ..._C import libtriton
 from ...ir.capabilities import Capabilities
-from ...ir.core import Module
+from ...ir.core import Module, Op
 from ...ir.types import PointerType, ScalarType
 from ...lowering.simt.lower import lower_module
 from ...lowering.writer import ModuleWriter
-from ...passes.assign_layouts import LayoutOptions, assign_layouts
+from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts
+from ...passes.dce import dce
 from ...passes.expand_dot_scaled import expand_dot_scaled
 from ...passes.manager import Pass, run_passes
 from ...passes.pipeline import TILE_PASSES
+from ...passes.pipeline_loads import PipelineOptions, pipeline_loads
+from ...passes.shared_products import shared_products
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from . import capabilities as chips
-from . import codegen, mma
+from . import codegen, mma, wgmma
 from .lowering import CudaMachine, features
 
+SCRATCH_ROOM = 48 << 10
+"""Shared memory left to conversions and reductions when slots are dealt."""
 
 # Scaled products are written out first, because what that makes is index arithmetic for fold and cse.
 PASSES = (Pass("expand dot_scaled", expand_dot_scaled), *TILE_PASSES)
@@ -109,13 +114,25 @@ class CUDABackend(BaseBackend):
         stages["cubin"] = lambda ptx, metadata: self.assemble(ptx, metadata, options)
 
     def lay_out(self, module: Module, options: CUDAOptions) -> Module:
-        def dots(op: Any, layout: LayoutOptions) -> Any:
-            return mma.layouts(op, layout, self.arch)
+        """Layouts first; then copies ahead, because they need to know them; then what is read where it lies; dead loads
+        last."""
 
-        step = Pass(
-            "assign layouts", lambda m: assign_layouts(m, LayoutOptions(chips.WARP, options.num_warps, dots)), "layout"
+        def dots(op: Op, layout: LayoutOptions) -> DotChoice:
+            return (
+                wgmma.layouts(op, layout) if wgmma.fits(op, layout, self.arch) else mma.layouts(op, layout, self.arch)
+            )
+
+        choice = LayoutOptions(chips.WARP, options.num_warps, dots)
+        room = chips.capabilities(self.arch).max_shared_memory or 0
+        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM)
+        steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
+        if self.arch >= 80 and options.num_stages > 1:
+            steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
+        steps.append(
+            Pass("shared products", lambda m: shared_products(m, lambda op: wgmma.fits(op, choice, self.arch)))
         )
-        return run_passes(module, (step,))
+        steps.append(Pass("dce after pipelining", dce))
+        return run_passes(module, steps)
 
     def lower(self, module: Module, metadata: dict[str, Any], options: CUDAOptions) -> str:
         machine = CudaMachine(self.arch, options.num_warps, options.maxnreg)

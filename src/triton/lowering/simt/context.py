@@ -66,9 +66,11 @@ class Context:
         self.facts = axis_analysis.analyse(function)
         self.cells: dict[Value, list[Cell]] = {}
         self.carried: dict[Value, Value] = {}  # loop-carried block argument -> its initial value
+        self.buffers: dict[Value, int] = {}  # shared buffer -> byte offset
         self.descriptors: dict[Value, str] = {}  # descriptor -> padding
         self.memory: Ordering | None = None
         self.rules: Mapping[str, Callable[[Context, Op], None]] = {}
+        self.scratch_start = 0  # behind the buffers
         self.scratch_bytes = 0
         self._scratch = Scratch()
         self.used: set[Value] = {v for op in function.body.walk() for v in op.operands}
@@ -199,7 +201,8 @@ class Context:
     # Shared scratch memory: an op writes a region, all threads meet, the op reads it
 
     def scratch_write(self, bytes: int) -> None:
-        """Announces writes of ``bytes`` to scratch; until the next call ``shared_at`` counts from the region found for them."""
+        """Announces writes of ``bytes`` to scratch; until the next call ``shared_at`` counts from the region found for
+        them."""
         if self._scratch.place(bytes, max(SCRATCH_SPREAD, self.scratch_bytes)):
             self.machine.barrier(self.w)
         self.scratch_bytes = max(self.scratch_bytes, self._scratch.end)
@@ -218,7 +221,7 @@ class Context:
     def shared_at(self, offset: str, base: int = 0) -> str:
         """A pointer into the current region at the byte offset (i32 operand)."""
         pointer = f"ptr addrspace({SHARED_SPACE})"
-        base += self._scratch.base
+        base += self._scratch.base + self.scratch_start
         if base:
             offset = self.w.emit(f"add nuw nsw i32 {offset}, {base}")
         return self.w.emit(f"getelementptr inbounds i8, {pointer} {SHARED}, i32 {offset}")

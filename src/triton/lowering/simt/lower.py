@@ -18,7 +18,7 @@ from ...layouts.linear import LinearLayout
 from ...passes.assign_layouts import joined
 from ..elementwise import emit_elementwise
 from ..writer import Cell, FunctionWriter, ModuleWriter, llvm_type
-from . import control, convert, memory, order, reduce
+from . import control, convert, memory, order, reduce, shared_tiles
 from .context import SHARED, Context, element
 from .machine import SHARED_SPACE, Machine
 
@@ -45,10 +45,14 @@ def lower_module(module: Module, machine: Machine, writer: ModuleWriter) -> Lowe
         context.memory = memory.Ordering(context)
         for number, arg in enumerate(function.args):
             context.set(arg, [Cell(f"%arg{number}", element(arg))])
+        for op in function.body.walk():
+            if op.kind == "alloc_shared":
+                context.buffers[op.results[0]] = context.scratch_start
+                context.scratch_start += shared_tiles.buffer_bytes(op)
         for op in function.body.ops:
             context.lower(op)
-        shared = max(shared, context.scratch_bytes)
-    writer.global_text(SHARED, f"external addrspace({SHARED_SPACE}) global [0 x i8], align 16")
+        shared = max(shared, context.scratch_start + context.scratch_bytes)
+    writer.global_text(SHARED, f"external addrspace({SHARED_SPACE}) global [0 x i8], align 1024")
     machine.finish(writer, kernel.name)
     return Lowered(writer.text(), kernel.name, shared)
 
@@ -371,6 +375,14 @@ RULES: dict[str, Rule] = {
     "assert": _assert,
     "print": _print,
     "barrier": _barrier,
+    "alloc_shared": shared_tiles.alloc_shared,
+    "async_copy": shared_tiles.async_copy,
+    "async_commit": shared_tiles.async_commit,
+    "async_wait": shared_tiles.async_wait,
+    "shared_load": shared_tiles.shared_load,
+    "shared_store": shared_tiles.shared_store,
+    "dot_shared": shared_tiles.dot_shared,
+    "dot_wait": shared_tiles.dot_wait,
 }
 for _kind, _info in OPS.items():
     if _info.elementwise and _kind not in RULES:

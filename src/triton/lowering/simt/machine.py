@@ -19,8 +19,11 @@ class Machine(Protocol):
     """Operands named ``text`` are LLVM operands without their type. ``predicate`` is an i1 operand, or None for
     always."""
 
-    lanes: int
-    warps: int
+    @property
+    def lanes(self) -> int: ...
+
+    @property
+    def warps(self) -> int: ...
 
     def kernel(self, module: ModuleWriter, name: str, params: Sequence[str]) -> FunctionWriter:
         """Starts the kernel's function: calling convention, launch bounds, attributes."""
@@ -70,6 +73,24 @@ class Machine(Protocol):
 
     def dot(self, c: Context, op: Op) -> list[Cell]:
         """The accumulator's registers after the product."""
+
+    def async_copy(
+        self, w: FunctionWriter, target: str, source: Cell, bytes: int, predicate: str | None, owner: str | None
+    ) -> None:
+        """Begins to copy ``bytes`` (4, 8 or 16) to a shared address; zeros where the predicate fails; only owners
+        copy."""
+
+    def async_commit(self, w: FunctionWriter) -> None: ...
+
+    def async_wait(self, w: FunctionWriter, pending: int) -> None:
+        """This thread's copies but the last ``pending`` groups are done."""
+
+    def shared_written(self, w: FunctionWriter) -> None:
+        """What this thread wrote to shared memory is to be read by matrix instructions."""
+
+    def dot_shared(self, c: Context, op: Op) -> list[Cell]: ...
+
+    def dot_wait(self, w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) -> list[list[Cell]]: ...
 
     def print(self, c: Context, op: Op) -> None: ...
 

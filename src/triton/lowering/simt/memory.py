@@ -4,46 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis import access
 from ...ir.core import Op, Value
 from ...ir.ops import OPS
 from ...ir.types import PointerType, TensorType, element_of, i64
-from ...layouts.linear import LinearLayout, bit_positions
+from ...layouts.linear import LinearLayout
 from ..writer import Cell
 from .context import Context, memory_bytes
-
-MAX_ACCESS_BYTES = 16
 
 
 def access_width(c: Context, pointer: Value, mask: Value | None) -> int:
     """How many consecutive registers of ``pointer``'s layout one access may cover."""
     if not isinstance(pointer.type, TensorType):
         return 1
-    layout, facts = c.layout(pointer), c.facts.get(pointer)
     pointee = element_of(pointer.type)
     assert isinstance(pointee, PointerType)
-    bytes = memory_bytes(pointee.pointee)
-    if facts is None or not layout.register:
-        return 1
-    bits = bit_positions(layout.shape)
-    axis = next((d for d, places in enumerate(bits) if places and layout.register[0] == 1 << places[0]), None)
-    if axis is None:
-        return 1
-    run = 0
-    while run < min(len(layout.register), len(bits[axis])) and layout.register[run] == 1 << bits[axis][run]:
-        run += 1
-    size = layout.shape[axis]
-    limits = [
-        1 << run,
-        facts.contiguity[axis],
-        max(1, facts.divisibility[axis] // bytes),
-        MAX_ACCESS_BYTES // bytes,
-        size & -size,
-    ]
-    if mask is not None and isinstance(mask.type, TensorType):
-        known = c.facts.get(mask)
-        limits.append(known.constancy[axis] if known is not None else 1)
-    width = min(limits)
-    return 1 << width.bit_length() - 1
+    known = c.facts.get(mask) if mask is not None and isinstance(mask.type, TensorType) else None
+    return access.access_width(c.layout(pointer), c.facts.get(pointer), known, memory_bytes(pointee.pointee))
 
 
 def _mask(c: Context, op: Op, position: int) -> list[Cell] | None:

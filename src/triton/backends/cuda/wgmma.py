@@ -1,0 +1,279 @@
+"""Matrix products by ``wgmma``: four warps multiply 64 rows at a time, b (and usually a) read from shared memory.
+
+Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions" (fragment layouts, matrix
+descriptors, swizzling modes). Of m64nNk16, warp w of a group holds rows 16 w + group (+ 8), columns 8 j + 2 t (+ 1),
+with lane = 4 * group + t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...ir.core import Op, Value
+from ...ir.types import ScalarType, SharedType, TensorType, f32
+from ...layouts.linear import LinearLayout
+from ...layouts.placement import panel_bytes
+from ...lowering.simt.context import SHARED, Context
+from ...lowering.simt.shared_tiles import inner_axis, slot_address
+from ...lowering.writer import Cell, FunctionWriter
+from ...passes.assign_layouts import DotChoice, LayoutOptions, default_layout
+from .mma import _axes, _Axis, _log, _real, _register
+
+GROUP_WARPS = 4
+ROWS = 64
+MAX_COLUMNS = 256
+K = 16
+_SWIZZLE_CODE = {128: 1, 64: 2, 32: 3, 16: 0}
+
+
+def fits(op: Op, options: LayoutOptions, arch: int) -> bool:
+    """Whether the instruction can compute this product: fp16 or bf16, at least 64 rows, at least four warps."""
+    a, b, acc = (v.type for v in op.operands[:3])
+    assert isinstance(a, TensorType) and isinstance(b, TensorType) and isinstance(acc, TensorType)
+    if arch // 10 != 9 or options.warps < GROUP_WARPS or len(acc.shape) != 2:
+        return False
+    (m, n), k = acc.shape, a.shape[1]
+    powers = all(size & size - 1 == 0 for size in (m, n, k))
+    same = a.element == b.element and a.element.name in ("f16", "bf16") and acc.element == f32  # type: ignore[union-attr]
+    return powers and same and m >= ROWS and n >= 16 and k >= K
+
+
+def _split(acc: Sequence[int], warps: int) -> list[str]:
+    """The axis that each bit of the warp number beyond a group takes."""
+    left_m, axes = _log(acc[0]) - _log(ROWS), []
+    left_n = _log(acc[1]) - 3
+    for _ in range(_log(warps) - 2):
+        if left_m:
+            axes.append("m")
+            left_m -= 1
+        elif left_n > 1:
+            axes.append("n")
+            left_n -= 1
+        else:
+            axes.append("")
+    return axes
+
+
+def layouts(op: Op, options: LayoutOptions) -> DotChoice:
+    """a as a fragment (for when it stays in registers), b anywhere, the accumulator as the instruction has it."""
+    a, b, acc = (v.type for v in op.operands[:3])
+    assert isinstance(a, TensorType) and isinstance(b, TensorType) and isinstance(acc, TensorType)
+    split = _split(acc.shape, options.warps)
+    return _fragment(a, split), default_layout(b.shape, options), _accumulator(acc, split)
+
+
+def _accumulator(type: TensorType, split: Sequence[str]) -> LinearLayout:
+    axes = _axes(type.shape, "mn")
+    high_n = [axes["n"].bits.pop() for x in split if x == "n"]
+    first = axes["n"].take(1)
+    lane = axes["n"].take(2) + axes["m"].take(3)
+    rows = axes["m"].take(1)
+    warp = axes["m"].take(2)
+    columns = iter([1 << b for b in high_n])
+    warp += [axes["m"].take(1)[0] if x == "m" else next(columns) if x == "n" else 0 for x in split]
+    register = [*first, *rows, *axes["n"].rest(), *axes["m"].rest()]
+    return LinearLayout(type.shape, _real(register), tuple(lane), tuple(warp))
+
+
+def _fragment(type: TensorType, split: Sequence[str]) -> LinearLayout:
+    axes: dict[str, _Axis] = _axes(type.shape, "mk")
+    first = axes["k"].take(1)
+    lane = axes["k"].take(2) + axes["m"].take(3)
+    rows = axes["m"].take(1)
+    warp = axes["m"].take(2)
+    warp += [axes["m"].take(1)[0] if x == "m" else 0 for x in split]
+    register = [*first, *rows, *axes["k"].rest(), *axes["m"].rest()]
+    return LinearLayout(type.shape, _real(register), tuple(lane), tuple(warp))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """An operand in shared memory: ``rows`` by ``panel`` bytes stand together; ``outer_inner``: M or N is the inner
+    axis."""
+
+    base: str
+    rows: int
+    panel: int
+    outer_inner: bool
+
+    @property
+    def fixed_bits(self) -> int:
+        """The descriptor's constant part: leading and stride byte offsets, swizzling mode."""
+        leading = self.rows * self.panel if self.outer_inner else 16
+        stride = 8 * self.panel
+        return (leading >> 4 & 0x3FFF) << 16 | (stride >> 4 & 0x3FFF) << 32 | _SWIZZLE_CODE[self.panel] << 62
+
+    def offset(self, outer: int, k: int) -> int:
+        """Bytes from the operand's start to row (column) ``outer`` and k-index ``k``; multiples of what a descriptor
+        may start at."""
+        inner, row = (outer, k) if self.outer_inner else (k, outer)
+        at = inner * 2
+        return at // self.panel * self.rows * self.panel + row * self.panel + at % self.panel
+
+
+def _shared_operand(c: Context, buffer: Value, slot: Value, outer_axis: int) -> _Shared:
+    type = buffer.type
+    assert isinstance(type, SharedType)
+    inner = inner_axis(buffer)
+    shape = type.block.shape
+    base = slot_address(c, buffer, slot)
+    start = c.w.emit(f"ptrtoint ptr addrspace(3) {SHARED} to i32")
+    address = start if base == "0" else c.w.emit(f"add nuw nsw i32 {start}, {base}")
+    return _Shared(address, shape[1 - inner], panel_bytes(shape, inner, 2), inner == outer_axis)
+
+
+class _Product:
+    """Emits one ``dot_shared``."""
+
+    def __init__(self, c: Context, op: Op) -> None:
+        self.c, self.w, self.op = c, c.w, op
+        a, a_slot, b, b_slot, acc = op.operands
+        self.acc = c.tile(acc)
+        self.layout = c.layout(acc)
+        turned = bool(op.attrs.get("a_transposed")), bool(op.attrs.get("b_transposed"))
+        self.b = _shared_operand(c, b, b_slot, 0 if turned[1] else 1)
+        held = b.type
+        assert isinstance(held, SharedType) and isinstance(held.block.element, ScalarType)
+        self.element = held.block.element
+        self.k = held.block.shape[1 if turned[1] else 0]
+        self.a_shared: _Shared | None = None
+        self.a_cells: dict[int, Cell] = {}
+        if isinstance(a.type, SharedType):
+            self.a_shared = _shared_operand(c, a, a_slot, 1 if turned[0] else 0)
+        else:
+            fragment = c.layout(a)
+            self.a_cells = {fragment(r): cell for r, cell in enumerate(c.tile(a))}
+            self.a_shape = fragment.shape
+        self.n = self.layout.shape[1]
+
+    def run(self) -> list[Cell]:
+        registers = {self.layout(r): r for r in range(self.layout.registers)}
+        n_bits = _log(self.n)
+        mine_n = [v for v in self.layout.register if v < self.n and v >= 8]  # columns of 8 that one warp holds
+        width = min(MAX_COLUMNS, 8 << len(mine_n))
+        outer_m = [v for v in self.layout.register if v >= ROWS << n_bits]
+        acc = list(self.acc)
+        tiles = [(m, n) for m in _spans(outer_m) for n in range(0, 8 << len(mine_n), width)]
+        for number, (m, n) in enumerate(tiles):
+            places = [
+                registers[m ^ (n + 8 * j) ^ (8 << n_bits) * row ^ one]
+                for j in range(width // 8)
+                for row in (0, 1)
+                for one in (0, 1)
+            ]
+            cells = self.issue([acc[p] for p in places], m >> n_bits, n, width, number == 0, number == len(tiles) - 1)
+            for place, cell in zip(places, cells, strict=True):
+                acc[place] = cell
+        return acc
+
+    def warp_rows(self) -> str:
+        """The first row of this warp's group, as an i32 operand: what warp bits beyond the group add to m."""
+        return self.warp_part(lambda v: v >> _log(self.n))
+
+    def warp_columns(self) -> str:
+        return self.warp_part(lambda v: v & self.n - 1)
+
+    def warp_part(self, part: object) -> str:
+        assert callable(part)
+        vectors = [0, 0, *(part(v) for v in self.layout.warp[2:])]
+        return self.c.thread_part((), vectors)
+
+    def descriptor(self, operand: _Shared, outer: int, k: int, group: str) -> str:
+        """A matrix descriptor for row (column) ``outer`` + ``group`` (an i32 operand) and k-index ``k``."""
+        w = self.w
+        address = operand.base
+        if group != "0":
+            step = operand.offset(ROWS, 0) if not operand.outer_inner else 0
+            if operand.outer_inner:
+                # whole panels lie between the groups' columns
+                per = operand.panel // 2
+                panels = w.emit(f"udiv i32 {group}, {per}")
+                moved = w.emit(f"mul nuw nsw i32 {panels}, {operand.rows * operand.panel}")
+                inside = w.emit(f"shl nuw nsw i32 {w.emit(f'urem i32 {group}, {per}')}, 1")
+                moved = w.emit(f"add nuw nsw i32 {moved}, {inside}")
+            else:
+                moved = w.emit(f"mul nuw nsw i32 {group}, {step // ROWS}")
+            address = w.emit(f"add nuw nsw i32 {address}, {moved}")
+        shift = operand.offset(outer, k)
+        if shift:
+            address = w.emit(f"add nuw nsw i32 {address}, {shift}")
+        low = w.emit(f"lshr exact i32 {address}, 4")
+        low = w.emit(f"and i32 {low}, {0x3FFF}")
+        wide = w.emit(f"zext i32 {low} to i64")
+        bits = operand.fixed_bits
+        return w.emit(f"or i64 {wide}, {bits - (1 << 64) if bits >> 63 else bits}")
+
+    def issue(self, acc: Sequence[Cell], m: int, n: int, width: int, first: bool, last: bool) -> list[Cell]:
+        """All steps along K of one tile, in one piece of assembly: nothing may come between them."""
+        w = self.w
+        count = len(acc)
+        kind = "bf16" if self.element.name == "bf16" else "f16"
+        name = f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{kind}.{kind}"
+        target = "{" + ", ".join(f"${i}" for i in range(count)) + "}"
+        lines = ["wgmma.fence.sync.aligned;"] if first else []
+        operands: list[str] = []
+        marks: list[str] = []
+        group_m, group_n = self.warp_rows(), self.warp_columns()
+        turn_b = int(self.b.outer_inner)
+
+        def operand(text: str, mark: str) -> str:
+            operands.append(text)
+            marks.append(mark)
+            return f"${2 * count + len(operands) - 1}"
+
+        for k in range(0, self.k, K):
+            b = operand(f"i64 {self.descriptor(self.b, n, k, group_n)}", "l")
+            if self.a_shared is not None:
+                a = operand(f"i64 {self.descriptor(self.a_shared, m, k, group_m)}", "l")
+                turn_a = int(self.a_shared.outer_inner)
+                lines.append(f"{name} {target}, {a}, {b}, p, 1, 1, {turn_a}, {turn_b};")
+            else:
+                parts = [operand(f"i32 {text}", "r") for text in self.fragment(m, k)]
+                lines.append(f"{name} {target}, {{{', '.join(parts)}}}, {b}, p, 1, 1, {turn_b};")
+        if last:
+            lines.append("wgmma.commit_group.sync.aligned;")
+        text = "{ .reg .pred p; setp.eq.u32 p, 1, 1; " + " ".join(lines) + " }"
+        outputs = ",".join(["=f"] * count)
+        ties = ",".join(map(str, range(count)))
+        result = "{" + ", ".join(["float"] * count) + "}"
+        args = ", ".join([f"float {x.text}" for x in acc] + operands)
+        constraints = f"{outputs},{ties},{','.join(marks)},~{{memory}}"
+        call = w.emit(f'call {result} asm sideeffect "{text}", "{constraints}"({args})')
+        return [Cell(w.emit(f"extractvalue {result} {call}, {i}"), f32) for i in range(count)]
+
+    def fragment(self, m: int, k: int) -> list[str]:
+        """The four registers of a for one step: rows (+ 8) and k (+ 8)."""
+        bits = _log(self.a_shape[1])
+        found = []
+        for high in (0, 8):
+            for row in (0, 8):
+                pair = [self.a_cells[(m + row) << bits | k + high + i] for i in (0, 1)]
+                found.append(_register(self.w, pair))
+        return found
+
+
+def _spans(vectors: Sequence[int]) -> list[int]:
+    """Every sum of the vectors."""
+    found = [0]
+    for v in vectors:
+        found += [x ^ v for x in found]
+    return found
+
+
+def dot_shared(c: Context, op: Op) -> list[Cell]:
+    """Begins the product; the result's cells are the accumulator registers while it runs."""
+    return _Product(c, op).run()
+
+
+def dot_wait(w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) -> list[list[Cell]]:
+    """The registers pass through the wait, so that nothing reads them before it."""
+    cells = [cell for group in values for cell in group]
+    count = len(cells)
+    outputs, ties = ",".join(["=f"] * count), ",".join(map(str, range(count)))
+    result = "float" if count == 1 else "{" + ", ".join(["float"] * count) + "}"
+    args = ", ".join(f"float {x.text}" for x in cells)
+    asm = f"wgmma.wait_group.sync.aligned {pending};"
+    call = w.emit(f'call {result} asm sideeffect "{asm}", "{outputs},{ties},~{{memory}}"({args})')
+    fresh = iter([Cell(w.emit(f"extractvalue {result} {call}, {i}"), f32) for i in range(count)])
+    return [[next(fresh) for _ in group] for group in values]

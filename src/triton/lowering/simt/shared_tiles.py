@@ -1,0 +1,123 @@
+"""Tiles in shared memory: slots, asynchronous copies into them, reading and writing them."""
+
+from __future__ import annotations
+
+from ...ir.core import Op, Value
+from ...ir.types import PointerType, SharedType, element_of
+from ...layouts.linear import LinearLayout
+from ...layouts.placement import access_plan, tile_bytes
+from ...layouts.shared import SharedPlan
+from .context import SHARED, Context, memory_bytes
+from .machine import SHARED_SPACE
+from .memory import access_width
+
+
+def buffer_bytes(op: Op) -> int:
+    """What an ``alloc_shared`` takes."""
+    type = op.results[0].type
+    assert isinstance(type, SharedType)
+    return type.slots * tile_bytes(type.block.shape, memory_bytes(type.block.element))
+
+
+def slot_address(c: Context, buffer: Value, slot: Value) -> str:
+    """Byte offset of a slot from the start of shared memory, an i32 operand."""
+    type = buffer.type
+    assert isinstance(type, SharedType)
+    size = tile_bytes(type.block.shape, memory_bytes(type.block.element))
+    start = c.buffers[buffer]
+    number = c.scalar(slot)
+    if number.value is not None:
+        return str(start + int(number.value) * size)
+    scaled = c.w.emit(f"mul nuw nsw i32 {number.text}, {size}")
+    return c.w.emit(f"add nuw nsw i32 {scaled}, {start}") if start else scaled
+
+
+def inner_axis(buffer: Value) -> int:
+    op = buffer.op
+    assert op is not None and op.kind == "alloc_shared"
+    inner: int = op.attrs["inner"]
+    return inner
+
+
+def _pointer(c: Context, base: str, layout: LinearLayout, plan: SharedPlan, width: int, register: int) -> str:
+    """The shared pointer of the element in ``register`` of a tile at byte offset ``base``."""
+    lane = [plan.address(v) * width for v in layout.lane]
+    warp = [plan.address(v) * width for v in layout.warp]
+    thread = c.thread_part(lane, warp)
+    mine = plan.address(layout(register)) * width
+    if mine:
+        thread = str(mine) if thread == "0" else c.w.emit(f"xor i32 {thread}, {mine}")
+    at = thread if base == "0" else base if thread == "0" else c.w.emit(f"add nuw nsw i32 {base}, {thread}")
+    return c.w.emit(f"getelementptr inbounds i8, ptr addrspace({SHARED_SPACE}) {SHARED}, i32 {at}")
+
+
+def alloc_shared(c: Context, op: Op) -> None:
+    """Places are dealt before the function is lowered (``Context.buffers``)."""
+    c.set(op.results[0], [])
+
+
+def async_copy(c: Context, op: Op) -> None:
+    buffer, slot, pointer = op.operands[:3]
+    mask = c.tile(op.operands[3]) if len(op.operands) > 3 else None
+    layout = c.layout(pointer)
+    pointee = element_of(pointer.type)
+    assert isinstance(pointee, PointerType)
+    width = memory_bytes(pointee.pointee)
+    count = access_width(c, pointer, op.operands[3] if mask is not None else None)
+    plan = access_plan(layout, inner_axis(buffer), width)
+    count = min(count, plan.vector)
+    base = slot_address(c, buffer, slot)
+    owner = c.is_first_replica(layout)
+    pointers = c.tile(pointer)
+    for r in range(0, len(pointers), count):
+        inside = c.in_range(layout, r)
+        if mask is not None and mask[r].text != "true":
+            inside = c.both(inside, mask[r].text)
+        target = _pointer(c, base, layout, plan, width, r)
+        c.machine.async_copy(c.w, target, pointers[r], count * width, inside, owner)
+
+
+def async_commit(c: Context, op: Op) -> None:
+    c.machine.async_commit(c.w)
+
+
+def async_wait(c: Context, op: Op) -> None:
+    c.machine.async_wait(c.w, op.attrs["pending"])
+    c.barrier()
+
+
+def shared_load(c: Context, op: Op) -> None:
+    buffer, slot = op.operands
+    layout, element = c.layout(op.results[0]), element_of(op.results[0].type)
+    width = memory_bytes(element)
+    plan = access_plan(layout, inner_axis(buffer), width)
+    base = slot_address(c, buffer, slot)
+    cells = []
+    for r in range(0, layout.registers, plan.vector):
+        cells += c.get_shared(_pointer(c, base, layout, plan, width, r), element, plan.vector)
+    c.set(op.results[0], cells)
+
+
+def shared_store(c: Context, op: Op) -> None:
+    """A barrier before, for readers of what was there; one after, for readers of what is now."""
+    buffer, slot, value = op.operands
+    layout, element = c.layout(value), element_of(value.type)
+    width = memory_bytes(element)
+    plan = access_plan(layout, inner_axis(buffer), width)
+    base = slot_address(c, buffer, slot)
+    cells = c.tile(value)
+    c.barrier()
+    for r in range(0, layout.registers, plan.vector):
+        c.put_shared(_pointer(c, base, layout, plan, width, r), cells[r : r + plan.vector])
+    c.machine.shared_written(c.w)
+    c.barrier()
+
+
+def dot_shared(c: Context, op: Op) -> None:
+    c.set(op.results[0], c.machine.dot_shared(c, op))
+
+
+def dot_wait(c: Context, op: Op) -> None:
+    waited = c.machine.dot_wait(c.w, [c.tile(v) for v in op.operands], op.attrs.get("pending", 0))
+    for result, cells in zip(op.results, waited, strict=True):
+        c.set(result, cells)

@@ -1,0 +1,309 @@
+"""Copies the operands of matrix products ahead of their use: asynchronous copies into slots of shared memory.
+
+Requires: stage ``layout``; a target with asynchronous copies.
+Ensures: in each innermost ``for`` loop with a constant positive step, a load whose tile only goes (transposed or not)
+to a product is replaced by copies into one of S slots, begun S - 1 trips ahead. What the addresses need (the counter,
+pointers carried by the loop, masks) is computed ahead too, in carried values of its own. Copies beyond the last trip are
+masked off.
+
+    for ... (%i, %p, %acc) {                    copies for the first S - 1 trips
+      %x = load %p                              for ... (%i, %acc, %ahead, %slot) {
+      %y = convert_layout %x              =>      async_wait;  copies for trip %i + S - 1
+      %r = dot %y, ...                            %y = shared_load %buffer, %slot
+      %q = addptr %p, ...                         %r = dot %y, ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..analysis import axis as axis_analysis
+from ..analysis.access import access_width
+from ..analysis.effects import is_pure
+from ..ir.builder import Builder
+from ..ir.core import Block, Function, Module, Op, Value, clone_op
+from ..ir.types import PointerType, ScalarType, SharedType, TensorType, Type, element_of, i1, i32, with_element
+from ..layouts.linear import LinearLayout
+from ..layouts.placement import tile_bytes
+from .assign_layouts import layouts_of, name_layout
+
+MIN_COPY_BYTES = 4
+"""The narrowest asynchronous copy (PTX ISA, "cp.async")."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """``stages``: slots unless a loop says otherwise. ``shared_bytes``: what all slots may take together."""
+
+    stages: int
+    shared_bytes: int
+
+
+def pipeline_loads(module: Module, options: PipelineOptions) -> Module:
+    """Rewrites every loop that qualifies; see the head of this file."""
+    for function in module.functions.values():
+        _Pipeliner(module, function, options).block(function.body)
+    return module
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """One load that may be copied ahead: ``path`` are the ops between it and the product, the last a conversion."""
+
+    load: Op
+    path: list[Op]
+    inner: int
+    slice: set[Op] = field(default_factory=set)
+    carried: set[int] = field(default_factory=set)
+    buffer: Value | None = None
+
+
+class _Pipeliner:
+    def __init__(self, module: Module, function: Function, options: PipelineOptions) -> None:
+        self.module, self.function, self.options = module, function, options
+        self.layouts = layouts_of(module)
+        self.facts = axis_analysis.analyse(function)
+        self.users: dict[Value, list[Op]] = {}
+        for op in function.body.walk():
+            for value in op.operands:
+                self.users.setdefault(value, []).append(op)
+        self.used_bytes = 0
+
+    def block(self, block: Block) -> None:
+        ops: list[Op] = []
+        for op in block.ops:
+            for region in op.regions:
+                self.block(region)
+            if op.kind == "for" and not any(inner.kind in ("for", "while", "if") for inner in op.regions[0].ops):
+                ops += self.loop(op)
+            else:
+                ops.append(op)
+        block.ops = ops
+
+    # Which loads -------------------------------------------------------------------------------------------------------
+
+    def candidates(self, op: Op, step: int) -> list[_Candidate]:
+        found = []
+        inside = set(op.regions[0].ops)
+        for load in op.regions[0].ops:
+            candidate = self.candidate(load) if load.kind == "load" else None
+            if candidate is not None and self.follow(op, inside, candidate):
+                found.append(candidate)
+        return found
+
+    def candidate(self, load: Op) -> _Candidate | None:
+        result, pointer = load.results[0], load.operands[0]
+        if not isinstance(pointer.type, TensorType) or len(pointer.type.shape) != 2 or load.attrs.get("volatile"):
+            return None
+        element = element_of(result.type)
+        if element.bits not in (8, 16, 32) or isinstance(element, PointerType) or element.is_bool:
+            return None
+        if len(load.operands) > 2 and not _is_zero(load.operands[2]):
+            return None
+        path: list[Op] = []
+        value = result
+        while True:
+            users = self.users.get(value, [])
+            if len(users) != 1:
+                return None
+            if users[0].kind == "dot":
+                if not path or path[-1].kind != "convert_layout" or value not in users[0].operands[:2]:
+                    return None
+                break
+            if users[0].kind not in ("permute", "convert_layout"):
+                return None
+            path.append(users[0])
+            value = users[0].results[0]
+        facts = self.facts.get(pointer)
+        if facts is None:
+            return None
+        mask = self.facts.get(load.operands[1]) if len(load.operands) > 1 else None
+        width = access_width(self.layout(pointer), facts, mask, element.bits // 8)
+        if width * element.bits // 8 < MIN_COPY_BYTES:
+            return None
+        inner = max((0, 1), key=lambda d: (facts.contiguity[d], d))
+        return _Candidate(load, path, inner)
+
+    def follow(self, loop: Op, inside: set[Op], candidate: _Candidate) -> bool:
+        """Finds what the load's addresses and mask are computed from; False when that cannot run ahead."""
+        body = loop.regions[0]
+        yields = body.terminator.operands
+        pending = list(candidate.load.operands[:2])
+        seen: set[Value] = set()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            op = value.op
+            if op is None:
+                if value.owner is body and value.index > 0:
+                    candidate.carried.add(value.index - 1)
+                    pending.append(yields[value.index - 1])
+            elif op in inside:
+                if not is_pure(op) or op.regions or op.kind == "convert_layout":
+                    return False
+                candidate.slice.add(op)
+                pending += op.operands
+        return True
+
+    # The new loop --------------------------------------------------------------------------------------------------------
+
+    def loop(self, op: Op) -> list[Op]:
+        """The ops that take the loop's place: prologue, loop, and a last wait."""
+        step = op.operands[2].op
+        stages = op.attrs.get("num_stages") or self.options.stages
+        if step is None or step.kind != "constant" or step.attrs["value"] <= 0 or stages < 2:
+            return [op]
+        chosen = []
+        for candidate in self.candidates(op, step.attrs["value"]):
+            size = _slot_bytes(candidate.load.results[0].type) * stages
+            if self.used_bytes + size <= self.options.shared_bytes:
+                self.used_bytes += size
+                chosen.append(candidate)
+        if not chosen:
+            return [op]
+        return _Rewrite(self, op, chosen, stages, step.attrs["value"]).run()
+
+    def layout(self, value: Value) -> LinearLayout:
+        assert isinstance(value.type, TensorType) and value.type.layout is not None
+        return self.layouts[value.type.layout]
+
+    def named(self, type: TensorType, layout: LinearLayout) -> TensorType:
+        name = name_layout(self.module, layout)
+        self.layouts[name] = layout
+        return TensorType(type.shape, type.element, name)
+
+
+class _Rewrite:
+    """One loop, rebuilt."""
+
+    def __init__(self, owner: _Pipeliner, op: Op, chosen: list[_Candidate], stages: int, step: int) -> None:
+        self.owner, self.op, self.chosen, self.stages, self.step = owner, op, chosen, stages, step
+        self.body = op.regions[0]
+        self.slice = set().union(*(c.slice for c in chosen))
+        self.carried = sorted(set().union(*(c.carried for c in chosen)))
+        self.out = Block()
+        self.b = Builder(self.out, op.loc)
+
+    def run(self) -> list[Op]:
+        b, op = self.b, self.op
+        low, high = op.operands[:2]
+        kind = low.type
+        assert isinstance(kind, ScalarType)
+        for candidate in self.chosen:
+            type = candidate.load.results[0].type
+            assert isinstance(type, TensorType)
+            held = SharedType(self.stages, TensorType(type.shape, type.element))
+            candidate.buffer = b.alloc_shared(types=[held], inner=candidate.inner)
+        ahead = [op.operands[3 + j] for j in self.carried]
+        some = b.cmp(low, high, pred="lt")
+        distance = b.sub(high, low)
+        for s in range(self.stages - 1):
+            far = b.cmp(distance, b.const(s * self.step, kind), pred="gt") if s else some
+            counter = b.add(low, b.const(s * self.step, kind)) if s else low
+            ahead = self.copies(b, counter, ahead, b.and_(some, far) if s else some, b.const(s, i32))
+        first, last = b.const(0, i32), b.const(self.stages - 1, i32)
+        count = len(self.body.args)
+        types = [v.type for v in (*ahead, first, last)]
+        extra = Block(types, [f"ahead{i}" for i in range(len(ahead))] + ["slot", "free"])
+        for value in extra.args:
+            value.owner, value.index = self.body, len(self.body.args)
+            self.body.args.append(value)
+        self.rewrite_body(self.body.args[count:])
+        op.operands += [*ahead, first, last]
+        for type in types:
+            op.results.append(Value(type, op, len(op.results)))
+        op.attrs = {**op.attrs, "num_stages": 1}  # done: not to be pipelined again
+        b.block.ops.append(op)
+        b.async_wait(pending=0)
+        return self.out.ops
+
+    def copies(self, b: Builder, counter: Value, ahead: list[Value], wanted: Value, slot: Value) -> list[Value]:
+        """The copies of one trip into ``slot``, if it is wanted; gives the carried values of the trip after."""
+        mapping: dict[Value, Value] = {self.body.args[0]: counter}
+        mapping.update({self.body.args[1 + j]: v for j, v in zip(self.carried, ahead, strict=True)})
+        for inner in self.body.ops:
+            if inner in self.slice:
+                b.block.ops.append(clone_op(inner, mapping, lambda loc: loc))
+        for candidate in self.chosen:
+            pointer = mapping.get(candidate.load.operands[0], candidate.load.operands[0])
+            type = _mask_type(pointer.type)
+            mask = b.splat(wanted, types=[type])
+            if len(candidate.load.operands) > 1:
+                own = candidate.load.operands[1]
+                mask = b.and_(mapping.get(own, own), mask)
+            b.async_copy(candidate.buffer, slot, pointer, mask)
+        b.async_commit()
+        yields = self.body.terminator.operands
+        return [mapping.get(yields[j], yields[j]) for j in self.carried]
+
+    def rewrite_body(self, extra: list[Value]) -> None:
+        """Wait and copies at the top, slots in place of loads, the new carried values at the end."""
+        body, end = self.body, self.body.ops[-1]
+        old = body.ops[:-1]
+        *ahead, slot, free = extra
+        body.ops = [*old, end]  # what ``copies`` clones from
+        top = Block()
+        b = Builder(top, self.op.loc)
+        b.async_wait(pending=self.stages - 2)
+        counter, high = body.args[0], self.op.operands[1]
+        reach = (self.stages - 1) * self.step
+        kind = counter.type
+        assert isinstance(kind, ScalarType)
+        wanted = b.cmp(b.sub(high, counter), b.const(reach, kind), pred="gt")
+        after = self.copies(b, b.add(counter, b.const(reach, kind)), ahead, wanted, free)
+        next_slots = [self.next_slot(b, value) for value in (slot, free)]
+        replaced = {c.load: c for c in self.chosen}
+        skipped = {op for c in self.chosen for op in c.path}
+        body.ops = list(top.ops)
+        b = Builder(body, self.op.loc)
+        for op in old:
+            if op in replaced:
+                self.read(b, replaced[op], slot)
+            elif op not in skipped:
+                body.ops.append(op)
+        end.operands += [*after, *next_slots]
+        body.ops.append(end)
+
+    def next_slot(self, b: Builder, slot: Value) -> Value:
+        up = b.add(slot, b.const(1, i32))
+        result: Value = b.select(b.cmp(up, b.const(self.stages, i32), pred="eq"), b.const(0, i32), up)
+        return result
+
+    def read(self, b: Builder, candidate: _Candidate, slot: Value) -> None:
+        """The tile from its slot, in the layout that the product wants; transposing changes names only."""
+        owner = self.owner
+        last = candidate.path[-1].results[0]
+        layout = owner.layout(last)
+        turns = [op for op in candidate.path if op.kind == "permute"]
+        for turn in reversed(turns):
+            order = turn.attrs["order"]
+            layout = layout.permuted([order.index(i) for i in range(len(order))])
+        type = candidate.load.results[0].type
+        assert isinstance(type, TensorType)
+        b.loc = candidate.load.loc
+        value: Value = b.shared_load(candidate.buffer, slot, types=[owner.named(type, layout)])
+        for turn in turns:
+            layout = layout.permuted(turn.attrs["order"])
+            shape = turn.results[0].type
+            assert isinstance(shape, TensorType)
+            made = Op("permute", [value], [owner.named(shape, layout)], dict(turn.attrs), (), turn.loc)
+            b.block.ops.append(made)
+            value = made.results[0]
+        (product,) = owner.users[last]
+        product.operands = [value if v is last else v for v in product.operands]
+
+
+def _is_zero(value: Value) -> bool:
+    op = value.op
+    return op is not None and op.kind == "constant" and op.attrs["value"] == 0
+
+
+def _mask_type(pointer: Type) -> Type:
+    return with_element(pointer, i1)
+
+
+def _slot_bytes(type: Type) -> int:
+    assert isinstance(type, TensorType)
+    return tile_bytes(type.shape, max(1, type.element.bits // 8))

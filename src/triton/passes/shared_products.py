@@ -1,0 +1,86 @@
+"""Turns products whose operands are to be read from shared memory into asynchronous ones.
+
+Requires: stage ``layout``, after ``pipeline_loads``; a target whose hook says which products its instructions read from
+memory. Ensures: each such ``dot`` is a ``dot_shared`` and a ``dot_wait``. An operand that ``pipeline_loads`` put into
+slots is read where it lies, transposed or not; b otherwise is stored to a slot of its own first, a stays in registers.
+
+    %x = shared_load %p, %slot
+    %y = shared_load %q, %slot         =>      %s = dot_shared %p, %slot, %q, %slot, %acc
+    %r = dot %x, %y, %acc                      %r = dot_wait %s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.builder import Builder
+from ..ir.core import Block, Module, Op, Value
+from ..ir.types import SharedType, TensorType, i32
+
+Uses = Callable[[Op], bool]
+
+
+def shared_products(module: Module, from_shared: Uses) -> Module:
+    """Rewrites every dot for which ``from_shared`` holds."""
+    for function in module.functions.values():
+        head: list[Op] = []
+        _block(function.body, from_shared, head)
+        function.body.ops = head + function.body.ops
+    return module
+
+
+def _block(block: Block, from_shared: Uses, head: list[Op]) -> None:
+    old, block.ops = block.ops, []
+    b = Builder(block)
+    replaced: dict[Value, Value] = {}
+    for op in old:
+        op.operands = [replaced.get(v, v) for v in op.operands]
+        for region in op.regions:
+            _substitute(region, replaced)
+            _block(region, from_shared, head)
+        if op.kind != "dot" or not from_shared(op):
+            block.ops.append(op)
+            continue
+        b.loc = op.loc
+        replaced[op.results[0]] = _product(b, op, head)
+
+
+def _substitute(block: Block, replaced: dict[Value, Value]) -> None:
+    if replaced:
+        for op in block.walk():
+            op.operands = [replaced.get(v, v) for v in op.operands]
+
+
+def _product(b: Builder, op: Op, head: list[Op]) -> Value:
+    left, right, acc = op.operands[:3]
+    found = _in_slots(left)
+    a, a_slot, a_turned = found or (left, b.const(0, i32), False)
+    held = _in_slots(right)
+    if held is None:
+        type = right.type
+        assert isinstance(type, TensorType)
+        room = Op("alloc_shared", (), [SharedType(1, TensorType(type.shape, type.element))], {"inner": 1}, (), op.loc)
+        head.append(room)
+        first = b.const(0, i32)
+        b.shared_store(room.results[0], first, right)
+        held = room.results[0], first, False
+    turned = {}
+    if a_turned:
+        turned["a_transposed"] = True
+    if held[2]:
+        turned["b_transposed"] = True
+    begun = b.dot_shared(a, a_slot, held[0], held[1], acc, **turned)
+    result: Value = b.dot_wait(begun)
+    return result
+
+
+def _in_slots(value: Value) -> tuple[Value, Value, bool] | None:
+    """Buffer, slot and whether it is read transposed, when the value is a tile in shared memory."""
+    turned = False
+    op = value.op
+    while op is not None and op.kind == "permute" and op.attrs["order"] == (1, 0):
+        turned = not turned
+        op = op.operands[0].op
+    if op is None or op.kind != "shared_load":
+        return None
+    return op.operands[0], op.operands[1], turned
