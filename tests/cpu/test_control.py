@@ -52,10 +52,12 @@ CARRIED = {
     "outer": "yield %b",
     "held": "%t = flip %x {axis = 0} : 37xi32\n  %y = scan %t {axis = 0} : 37xi32 (%u: i32, %v: i32) {\n"
             "    %w = add %u, %v : i32\n    yield %w\n  }\n  yield %y",
-    "read after": "%s = scan %x {axis = 0} : 37xi32 (%u: i32, %v: i32) {\n    %w = add %u, %v : i32\n    yield %w\n  }\n"
+    "read after": "%s = scan %x {axis = 0} : 37xi32 (%u: i32, %v: i32) {\n    %w = add %u, %v : i32\n"
+        "    yield %w\n  }\n"
                   "  %t = flip %x {axis = 0} : 37xi32\n  %y = add %s, %t : 37xi32\n  yield %y",
     "read later": "%s = sort %x {axis = 0} : 37xi32\n  %h = reduce %x {axis = 0} : i32 (%u: i32, %v: i32) {\n"
-                  "    %w = add %u, %v : i32\n    yield %w\n  }\n  %hs = splat %h : 37xi32\n  %y = add %s, %hs : 37xi32\n  yield %y",
+                  "    %w = add %u, %v : i32\n    yield %w\n  }\n  %hs = splat %h : 37xi32\n"
+                  "  %y = add %s, %hs : 37xi32\n  yield %y",
 }  # fmt: skip
 
 
@@ -299,12 +301,14 @@ def test_loops_in_a_row(trips: int) -> None:
 
 TURNED = {
     "dot": "%r = dot %t, %b, %z48 : 32x32xi32",
-    "columns": "%q = reduce %t {axis = 0} : 48xi32 (%u: i32, %v: i32) {\n  %w = add %u, %v : i32\n  yield %w\n}\n%r = splat %one : 32x32xi32\n"
+    "columns": "%q = reduce %t {axis = 0} : 48xi32 (%u: i32, %v: i32) {\n  %w = add %u, %v : i32\n  yield %w\n"
+    "}\n%r = splat %one : 32x32xi32\n"
     "%x = expand_dims %q {axis = 0} : 1x48xi32",
     "call": '%y = call %t {callee = "turn"} : 48x32xi32\n%r = dot %t, %y, %z48 : 32x32xi32',
     "join": "%j = join %t, %t : 32x48x2xi32\n%k = reshape %j : 32x96xi32\n%c = cat %b, %b {axis = 0} : 96x32xi32\n"
     "%r = dot %k, %c, %z48 : 32x32xi32",
-    "second loop": "%t2 = for %zero, %n, %one, %t : 32x48xi32 (%k: i32, %acc2: 32x48xi32) {\n  %f = flip %acc2 {axis = 0} : 32x48xi32\n"
+    "second loop": "%t2 = for %zero, %n, %one, %t : 32x48xi32 (%k: i32, %acc2: 32x48xi32) {\n"
+    "  %f = flip %acc2 {axis = 0} : 32x48xi32\n"
     "  %g = add %f, %acc2 : 32x48xi32\n  yield %g\n}\n%r = dot %t2, %b, %z48 : 32x32xi32",
 }
 

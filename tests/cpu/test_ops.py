@@ -26,7 +26,6 @@ RECURRENCE = """(%a1: f32, %b1: f32, %a2: f32, %b2: f32) {
   %s = add %n, %b2 : f32
   yield %m, %s
 }"""
-LEFT = "(%u: i32, %v: i32) {\n  %two = constant {value = 3} : i32\n  %d = mul %u, %two : i32\n  %w = add %d, %v : i32\n  yield %w\n}"
 FIRST = "(%u: i32, %v: i32) {\n  yield %u\n}"
 BRANCH = """(%u: i32, %v: i32) {
   %c = cmp %u, %v {pred = "lt"} : i1
@@ -51,7 +50,8 @@ CASES = {
     "broadcast_both": (["1x6x1xi32"], "%r = broadcast %a : 5x6x3xi32", "5x6x3xi32"),
     "expand_dims": (["6xf32"], "%r = expand_dims %a {axis = 1} : 6x1xf32", "6x1xf32"),
     "reshape": (["4x6xf32"], "%r = reshape %a : 3x8xf32", "3x8xf32"),
-    "reshape_odd": (["5x7x6xi32"], "%x = permute %a {order = [1, 0, 2]} : 7x5x6xi32\n%r = reshape %x : 10x21xi32", "10x21xi32"),
+    "reshape_odd": (["5x7x6xi32"], "%x = permute %a {order = [1, 0, 2]} : 7x5x6xi32\n"
+        "%r = reshape %x : 10x21xi32", "10x21xi32"),
     "reshape_scalar": (["1x1xi32"], "%r = reshape %a : i32", "i32"),
     "permute": (["4x6x5xf32"], "%r = permute %a {order = [2, 0, 1]} : 5x4x6xf32", "5x4x6xf32"),
     "flip": (["4x37xi32"], "%r = flip %a {axis = 1} : 4x37xi32", "4x37xi32"),
@@ -88,7 +88,8 @@ CASES = {
     "scan_branch": (["3x11xi32"], "%r = scan %a {axis = 1} : 3x11xi32 " + BRANCH, "3x11xi32"),
     "map": (["40xf32"], "%r = map %a : 40xf32 (%u: f32) {\n  %v = neg %u : f32\n  yield %v\n}", "40xf32"),
     "map_branch": (["3x7xi32"], "%r = map %a : 3x7xi32 (%u: i32) {\n  %z = constant {value = 0} : i32\n"
-                   "  %c = cmp %u, %z {pred = \"lt\"} : i1\n  %w = if %c : i32 () {\n    %n = neg %u : i32\n    yield %n\n"
+                   "  %c = cmp %u, %z {pred = \"lt\"} : i1\n  %w = if %c : i32 () {\n    %n = neg %u : i32\n"
+                   "    yield %n\n"
                    "  } () {\n    yield %u\n  }\n  yield %w\n}", "3x7xi32"),
     "map_pack": (["4x6xi32"], "%r = map %a {pack = 2} : 4x6xi32 (%u: i32, %v: i32) {\n  %s = add %u, %v : i32\n"
                  "  %d = sub %u, %v : i32\n  yield %s, %d\n}", "4x6xi32"),
@@ -250,10 +251,14 @@ def test_extremes_of_special_numbers(kind: str, type: str, shape: str, axis: int
     check([f"{shape}x{type}"], f"%r = reduce %a {{axis = {axis}}} : {out} {region}", [("%r", out)], data=[raw])
 
 
-@pytest.mark.parametrize("size", [1.0, 3.0, 2.0**-140, 2.0**-126, 2.0**-70, 2.0**100, 2.0**127, np.inf, 0.0, np.nan, -7.0])
+@pytest.mark.parametrize(
+    "size", [1.0, 3.0, 2.0**-140, 2.0**-126, 2.0**-70, 2.0**100, 2.0**127, np.inf, 0.0, np.nan, -7.0]
+)
 def test_approximate_quotient_by_one_number(size: float) -> None:
     """Large and small divisors, and what is not a number."""
-    x = np.array([0.0, -0.0, 1.0, -3.5, 2.0**-126, 2.0**-149, 2.0**127, np.inf, -np.inf, np.nan, 1e-30, 1e30] * 3, np.float32)
+    x = np.array(
+        [0.0, -0.0, 1.0, -3.5, 2.0**-126, 2.0**-149, 2.0**127, np.inf, -np.inf, np.nan, 1e-30, 1e30] * 3, np.float32
+    )
     body = "%bs = splat %b : 36xf32\n%r = div %a, %bs {approx = true} : 36xf32"
     source = kernel(["36xf32", "f32"], body, [("%r", "36xf32")])
     (_, _, got) = compare_loosely(source, [x, np.array([size], np.float32), np.zeros(36, np.float32)])
@@ -276,7 +281,11 @@ def compare_loosely(source: str, args: list[np.ndarray]) -> list[np.ndarray]:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_maximum_spelled_out(spelling: str, axis: int) -> None:
     """NaN wins: recognised as a selection whose order does not matter."""
-    chosen = "%m = or %g, %n : i1" if spelling == "or" else "%t = constant {value = true} : i1\n  %m = select %n, %t, %g : i1"
+    chosen = (
+        "%m = or %g, %n : i1"
+        if spelling == "or"
+        else "%t = constant {value = true} : i1\n  %m = select %n, %t, %g : i1"
+    )
     region = f"""(%u: f32, %v: f32) {{
   %g = cmp %u, %v {{pred = "gt"}} : i1
   %n = cmp %u, %u {{pred = "ne"}} : i1

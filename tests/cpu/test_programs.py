@@ -46,7 +46,10 @@ def test_print_nothing_and_numbers() -> None:
 
 
 def test_assert() -> None:
-    body = '%z = constant {value = 0} : 30xi32\n%c = cmp %a, %z {pred = "ge"} : 30xi1\nassert %c, %b {message = "not negative"}'
+    body = (
+        '%z = constant {value = 0} : 30xi32\n%c = cmp %a, %z {pred = "ge"} : 30xi1\n'
+        'assert %c, %b {message = "not negative"}'
+    )
     built = build(kernel(["30xi32", "30xi1"], body, []))
     data, mask = np.arange(30, dtype=np.int32), np.ones(30, np.uint8)
     built.run([data, mask])
@@ -64,7 +67,7 @@ def test_assert_names_its_place() -> None:
     for op in module.walk():
         op.loc = Location("kernel.py", 12, 3, "f")
     built = build(module)
-    with pytest.raises(libtriton.DeviceAssertError, match="kernel.py:12: f: assertion failed: no"):
+    with pytest.raises(libtriton.DeviceAssertError, match=r"kernel\.py:12: f: assertion failed: no"):
         built.run([np.zeros(1, np.uint8)])
 
 
@@ -91,7 +94,8 @@ def test_dot_scaled(a_format: str, a_type: str, b_format: str, b_type: str, a_sc
     scales = [f"{size}x{k // 32}xu8" for size, used in ((m, a_scaled), (n, b_scaled)) if used]
     names = ", ".join(f"%{'de'[i]}" for i in range(len(scales)))
     flags = f"a_scaled = {str(a_scaled).lower()}, b_scaled = {str(b_scaled).lower()}"
-    body = f'%r = dot_scaled %a, %b, %c, {names} {{a_format = "{a_format}", b_format = "{b_format}", {flags}}} : {m}x{n}xf32'
+    forms = f'a_format = "{a_format}", b_format = "{b_format}", {flags}'
+    body = f"%r = dot_scaled %a, %b, %c, {names} {{{forms}}} : {m}x{n}xf32"
     check([*inputs, *scales], body, [("%r", f"{m}x{n}xf32")], low=100, high=140, ulps=256)
 
 

@@ -52,7 +52,7 @@ class Built:
         libtriton.cpu_launch(self.address, data, grid, self.scratch, threads)
 
 
-def build(source: str | Module, options: Options = Options(), cpu: Processor | None = None) -> Built:  # noqa: B008
+def build(source: str | Module, options: Options = Options(), cpu: Processor | None = None) -> Built:
     module = parse_module(source) if isinstance(source, str) else source
     verify(module)
     cpu = cpu or host()
@@ -67,7 +67,7 @@ def compare(
     args: Sequence[Any],
     grid: tuple[int, int, int] = (1, 1, 1),
     ulps: float = 0,
-    options: Options = Options(),  # noqa: B008
+    options: Options = Options(),
     cpu: Processor | None = None,
 ) -> list[Any]:
     """Runs both and compares every array; floats within ``ulps`` units of the last place of the largest value."""

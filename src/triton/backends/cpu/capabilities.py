@@ -40,7 +40,8 @@ _LEVELS = {
     "x86-64": "+sse2,+cx8,+fxsr,+mmx,+sse,+cmov",
     "x86-64-v2": "+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16",
     "x86-64-v3": "+sse4.2,+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+cx16",
-    "x86-64-v4": "+sse4.2,+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+cx16,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
+    "x86-64-v4": "+sse4.2,+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+cx16,"
+                 "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
 }  # fmt: skip
 
 

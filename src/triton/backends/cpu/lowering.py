@@ -6,10 +6,12 @@ from typing import Any
 
 from ...ir.core import Module
 from ...lowering import loops
-from ...lowering.loops import Machine
+from ...lowering.loops import Machine, Unsupported
 from ...lowering.writer import Features
 from .capabilities import Processor
 from .scalef import scale
+
+__all__ = ["Unsupported", "features", "lower", "machine"]
 
 
 def features(cpu: Processor, fusion: bool) -> Features:

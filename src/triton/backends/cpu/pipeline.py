@@ -126,7 +126,7 @@ class CPUBackend(BaseBackend):
 
         try:
             lowered = lowering.lower(module, self.processor, options)
-        except lowering.loops.Unsupported as error:
+        except lowering.Unsupported as error:
             raise CompilationError(None, ast.Pass(), error.reason, frames=_frames(error)) from error
         metadata["name"] = lowered.name
         metadata["scratch_bytes"] = lowered.scratch

@@ -1,4 +1,5 @@
-"""Tile IR as loops over tiles, for targets where one program is one thread. Start reading at ``plan.py`` and ``module.py``."""
+"""Tile IR as loops over tiles, for targets where one program is one thread. Start reading at ``plan.py`` and
+``module.py``."""
 
 from .errors import Unsupported
 from .machine import Machine

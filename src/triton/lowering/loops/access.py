@@ -1,4 +1,5 @@
-"""Reads and writes of memory and of buffers: contiguous vectors where the addresses allow it, else gather and scatter."""
+"""Reads and writes of memory and of buffers: contiguous vectors where the addresses allow it, else gather and
+scatter."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def write(e: Evaluator, buffer: Buffer, index: Index, cell: Cell) -> None:
 
 
 def write_pairs(e: Evaluator, buffer: Buffer, index: Index, first: Cell, second: Cell) -> None:
-    """Writes two vectors interleaved along a new last axis of the buffer; the vector axis of ``index`` is its last one."""
+    """Writes two vectors interleaved along a new last axis of the buffer; the vector axis of ``index`` is its last
+    one."""
     w, lanes = e.w, e.lanes
     offset = e.linear((*e.first(index), ZERO), buffer.strides)
     base = scalar_type(buffer.element, memory=True)
@@ -133,9 +135,8 @@ def _load_plain(w: FunctionWriter, address: str, element: ElementType, lanes: in
 
 def store_plain(w: FunctionWriter, address: str, cell: Cell) -> None:
     text = to_memory(w, cell)
-    w.line(
-        f"store {llvm_type(cell.element, cell.lanes, memory=True)} {text}, ptr {address}, align {bytes_of(cell.element)}"
-    )
+    type = llvm_type(cell.element, cell.lanes, memory=True)
+    w.line(f"store {type} {text}, ptr {address}, align {bytes_of(cell.element)}")
 
 
 def store_contiguous(w: FunctionWriter, address: str, cell: Cell, mask: str | None) -> None:
@@ -176,9 +177,8 @@ def gather_from(
     name = w.module.declare(f"llvm.masked.gather.{suffix(base, lanes)}.v{lanes}p0", type, params)
     passthru = "zeroinitializer" if other is None else to_memory(w, other)
     mask = mask or "splat (i1 true)"
-    text = w.emit(
-        f"call {type} {name}(<{lanes} x ptr> {pointers}, i32 {bytes_of(element)}, <{lanes} x i1> {mask}, {type} {passthru})"
-    )
+    operands = f"<{lanes} x ptr> {pointers}, i32 {bytes_of(element)}, <{lanes} x i1> {mask}, {type} {passthru}"
+    text = w.emit(f"call {type} {name}({operands})")
     return from_memory(w, text, element, lanes)
 
 
@@ -189,9 +189,8 @@ def scatter_to(w: FunctionWriter, pointers: str, cell: Cell, mask: str | None) -
     name = w.module.declare(f"llvm.masked.scatter.{suffix(base, lanes)}.v{lanes}p0", "void", params)
     text = to_memory(w, cell)
     mask = mask or "splat (i1 true)"
-    w.line(
-        f"call void {name}({type} {text}, <{lanes} x ptr> {pointers}, i32 {bytes_of(cell.element)}, <{lanes} x i1> {mask})"
-    )
+    operands = f"{type} {text}, <{lanes} x ptr> {pointers}, i32 {bytes_of(cell.element)}, <{lanes} x i1> {mask}"
+    w.line(f"call void {name}({operands})")
 
 
 def _reverse_text(w: FunctionWriter, text: str, lanes: int, type: str = "i1") -> str:
@@ -307,7 +306,8 @@ _CLAMPING = frozenset({"rem", "div", "min", "max", "select", "and"})
 
 
 def _maybe_consecutive(e: Evaluator, pointer: Value, index: Index) -> Cell | None:
-    """The offsets of a pointer whose lanes are likely to lie side by side although nothing proves it, as in ``p + i % n``."""
+    """The offsets of a pointer whose lanes are likely to lie side by side although nothing proves it, as in ``p + i %
+    n``."""
     op = pointer.op
     if op is None or op.kind != "addptr" or not e.is_uniform(op.operands[0], index):
         return None
@@ -326,7 +326,7 @@ def _maybe_consecutive(e: Evaluator, pointer: Value, index: Index) -> Cell | Non
         work += producer.operands
     if not clamped:
         return None
-    offsets, level = e.cell(op.operands[1], index)
+    offsets, _ = e.cell(op.operands[1], index)
     return offsets if offsets.lanes and offsets.element.bits >= 32 else None
 
 

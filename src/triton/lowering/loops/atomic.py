@@ -88,9 +88,8 @@ def _bits(w: FunctionWriter, cell: Cell) -> str:
 def _exchange(w: FunctionWriter, address: str, expected: Cell, new: Cell, order: str) -> Cell:
     bits = new.element.bits
     a, b = _bits(w, expected), _bits(w, new)
-    pair = w.emit(
-        f"cmpxchg ptr {address}, i{bits} {a}, i{bits} {b} {_ORDER[order]} {_FAILURE[order]}, align {bytes_of(new.element)}"
-    )
+    orders = f"{_ORDER[order]} {_FAILURE[order]}, align {bytes_of(new.element)}"
+    pair = w.emit(f"cmpxchg ptr {address}, i{bits} {a}, i{bits} {b} {orders}")
     old = w.emit(f"extractvalue {{ i{bits}, i1 }} {pair}, 0")
     base = scalar_type(new.element)
     return Cell(old if base.startswith("i") else w.emit(f"bitcast i{bits} {old} to {base}"), new.element)

@@ -25,7 +25,8 @@ Axes = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One conjunct of a mask: ``low < high`` (or ``<=``) with ``low`` growing by 1, or, without those, the same in all lanes."""
+    """One conjunct of a mask: ``low < high`` (or ``<=``) with ``low`` growing by 1, or, without those, the same in
+    all lanes."""
 
     value: Value
     axes: Axes
@@ -50,7 +51,8 @@ class Bounds:
         return tuple(ZERO if a is None else along if a == self.axis else outer[a] for a in part.axes)
 
     def split(self, outer: Sequence[Dim], size: int, lanes: int) -> tuple[str, str]:
-        """For a position along the other axes: how many elements need no mask, and where the last one ends that does anything.
+        """For a position along the other axes: how many elements need no mask, and where the last one ends that does
+        anything.
 
         Both are multiples of ``lanes``.
         """
@@ -89,8 +91,8 @@ class Bounds:
         return self.e.w.emit(f"sext {cell.typed} to i64")
 
     def assume(self, outer: Sequence[Dim], along: Dim) -> None:
-        """Inside the loop over whole vectors: the conjuncts hold at its position. They hold there only, so nothing that depends
-        on them may move out of the loop."""
+        """Inside the loop over whole vectors: the conjuncts hold at its position. They hold there only, so nothing
+        that depends on them may move out of the loop."""
         for part in self.parts:
             self.e.seed((part.value, self._index(part, outer, along)), Cell("true", i1, 0, True))
 
@@ -98,10 +100,11 @@ class Bounds:
 def find(
     e: Evaluator, masks: Sequence[tuple[Value, Axes]], axis: int, stop: tuple[Value, Axes] | None = None
 ) -> Bounds | None:
-    """The bounds that ``masks`` give along ``axis`` of the root; None when they give none. ``stop`` is a store's mask."""
+    """The bounds that ``masks`` give along ``axis`` of the root; None when they give none. ``stop`` is a store's
+    mask."""
     stops = _parts(e, [] if stop is None else [stop], axis)
     parts = {**stops, **_parts(e, masks, axis)}
-    if not any(p.low is not None for p in parts.values()):
+    if not parts:
         return None
     return Bounds(e, axis, list(parts.values()), [parts[key] for key in stops])
 

@@ -10,7 +10,8 @@ from .index import strides_of
 
 ALIGNMENT = 64
 MARGIN = 512
-"""Bytes before the first buffer, and eight times as many after the last, that partial vectors may read (never write)."""
+"""Bytes before the first buffer, and eight times as many after the last, that partial vectors may read (never
+write)."""
 
 
 @dataclass(frozen=True, slots=True)

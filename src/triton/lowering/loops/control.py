@@ -14,6 +14,9 @@ from .dot import pack_invariants
 from .emit import FunctionEmitter, rule
 from .index import strides_of
 
+_COMPOUND = frozenset({"for", "while", "if", "call", "map"})
+"""Ops whose results have places of their own."""
+
 # Scalars and descriptors as lists of cells --------------------------------------------------------------------------
 
 
@@ -207,7 +210,8 @@ def _start_tile(f: FunctionEmitter, op: Op, i: int) -> Carried:
 
 
 def _may_take(f: FunctionEmitter, op: Op, init: Value) -> bool:
-    """Whether the loop may use the place of its initial value: nobody else reads it, and it is made anew before each run of the loop."""
+    """Whether the loop may use the place of its initial value: nobody else reads it, and it is made anew before each
+    run of the loop."""
     if f.graph.users[init] != [op] or op.operands.count(init) != 1 or f.graph.home(init) is not f.graph.block[op]:
         return False
     return init.op is not None or init.owner is not f.function.body  # a caller's tile is not ours
@@ -247,7 +251,7 @@ def _aimable(f: FunctionEmitter, op: Op, i: int) -> bool:
     producer = value.op
     if producer is None or f.graph.block[producer] is not op.regions[0] or ends.count(value) != 1:
         return False
-    return value in f.plan.held and producer.kind not in ("for", "while", "if", "call", "map")
+    return value in f.plan.held and producer.kind not in _COMPOUND
 
 
 def _aim(f: FunctionEmitter, op: Op, t: Carried) -> None:
@@ -296,9 +300,9 @@ def _if(f: FunctionEmitter, op: Op) -> None:
             value = region.terminator.operands[i]
             producer = value.op
             once = region.terminator.operands.count(value) == 1
-            if producer is not None and f.graph.block[producer] is region and once and value in f.plan.held:
-                if producer.kind not in ("for", "while", "if", "call", "map"):
-                    f.destination[value] = target
+            mine = producer is not None and f.graph.block[producer] is region and once and value in f.plan.held
+            if mine and producer is not None and producer.kind not in _COMPOUND:
+                f.destination[value] = target
 
         def finish(end: Op, found: list[list[Cell]] = found) -> None:
             f.e.reset()

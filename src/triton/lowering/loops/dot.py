@@ -3,7 +3,8 @@
     A: rows as they are             B: panels of ``width`` columns           C tile of rows x vectors in registers
     [M][K + padding]                [N / width][K][width]                    c[r][v] += a[r][k] * b[k][v]   for each k
 
-For each panel (which stays in the first-level cache) the kernel walks down the rows of A. The accumulator operand is computed when
+For each panel (which stays in the first-level cache) the kernel walks down the rows of A. The accumulator operand is
+computed when
 a C tile starts and the tile is written when it ends, in place when the accumulator is not needed any more.
 """
 
@@ -75,7 +76,8 @@ Place = Callable[[Index], tuple[Buffer, Index]]
 
 @dataclass(slots=True)
 class Operand:
-    """A packed operand: ``pointer`` to elements of the compute type, ``pitch`` elements from row to row (A) or unused (B)."""
+    """A packed operand: ``pointer`` to elements of the compute type, ``pitch`` elements from row to row (A) or unused
+    (B)."""
 
     pointer: str
     pitch: int
@@ -84,7 +86,7 @@ class Operand:
 
 @rule("dot")
 def _dot(f: FunctionEmitter, op: Op) -> None:
-    e, (a, b, acc) = f.e, op.operands
+    e, (a, _, acc) = f.e, op.operands
     result = op.results[0]
     *batch, m, n = shape_of(result.type)
     k = shape_of(a.type)[-1]

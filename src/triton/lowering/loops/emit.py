@@ -115,7 +115,8 @@ class FunctionEmitter:
         return Buffer(pointer, tuple(shape), element, strides or strides_of(tuple(shape))), offset
 
     def buffer_for(self, value: Value) -> Buffer:
-        """Where ``value`` is to be written: the place its only reader wants, or a new one that lives as long as the value."""
+        """Where ``value`` is to be written: the place its only reader wants, or a new one that lives as long as the
+        value."""
         found = self.destination.get(value)
         if found is not None:
             return found
@@ -141,7 +142,8 @@ class FunctionEmitter:
         self._live[-1].append((until, offset))
 
     def extend(self, buffer: Buffer, until: int) -> bool:
-        """Keeps a buffer of the current block until op number ``until``; False when it is not one of the block's places."""
+        """Keeps a buffer of the current block until op number ``until``; False when it is not one of the block's
+        places."""
         live = self._live[-1]
         for i, (death, offset) in enumerate(live):
             if self.arena.pointer(offset) == buffer.pointer:

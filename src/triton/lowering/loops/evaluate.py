@@ -1,7 +1,9 @@
 """Computes elements of lazy values inside a loop nest.
 
-``Evaluator.cell(value, index)`` gives the element of ``value`` at ``index``, or a vector of them when the index has lanes, and writes
-the instructions for it at the outermost loop level where their inputs exist. Everything is computed once for each index.
+``Evaluator.cell(value, index)`` gives the element of ``value`` at ``index``, or a vector of them when the index has
+lanes, and writes
+the instructions for it at the outermost loop level where their inputs exist. Everything is computed once for each
+index.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ Found = tuple[Cell, int]
 class Evaluator:
     """The state of the loop nest that is being written.
 
-    ``points[k]`` is the place before the loop of depth k + 1; ``lanes`` the vector length; ``active`` the mask of a last partial
-    vector (None: all lanes count) and ``count`` how many lanes that is.
+    ``points[k]`` is the place before the loop of depth k + 1; ``lanes`` the vector length; ``active`` the mask of a
+    last partial vector (None: all lanes count) and ``count`` how many lanes that is.
     """
 
     def __init__(self, w: FunctionWriter, plan: Plan, scalars: dict[Value, Cell], buffers: dict[Value, Buffer]) -> None:
@@ -149,7 +151,8 @@ class Evaluator:
         return Dim(text, a.level, None, 0, abs(a.unit * factor))
 
     def linear(self, index: Index, strides: Sequence[int]) -> Dim:
-        """The sum of index times strides. Outer loop levels are added up first, so that their sums stay outside inner loops."""
+        """The sum of index times strides. Outer loop levels are added up first, so that their sums stay outside inner
+        loops."""
         step = 0
         scalars: list[Dim] = []
         vector: str | None = None
@@ -275,7 +278,8 @@ class Evaluator:
         return d.const is not None and d.const % group + self.count <= group
 
     def step_of(self, value: Value, index: Index) -> int | None:
-        """By how much ``value`` grows from lane to lane; None when the lanes are not in arithmetic order or that is not known."""
+        """By how much ``value`` grows from lane to lane; None when the lanes are not in arithmetic order or that is
+        not known."""
         total = 0
         for axis, d in enumerate(index):
             if d.step == 0 and d.vec is None:
@@ -287,7 +291,8 @@ class Evaluator:
         return total
 
     def runs_of(self, value: Value, index: Index) -> int:
-        """The length of the aligned runs of lanes in which ``value`` grows by 1; 0 when there is none shorter than a vector."""
+        """The length of the aligned runs of lanes in which ``value`` grows by 1; 0 when there is none shorter than a
+        vector."""
         vectors = [(axis, d) for axis, d in enumerate(index) if not d.is_scalar]
         if len(vectors) != 1:
             return 0
@@ -378,7 +383,13 @@ class Evaluator:
         lanes = max((c.lanes for c in cells), default=0)
         if lanes and op.kind == "addptr" and not cells[0].lanes:
             return self.at(level, lambda: gather_pointers(self.w, cells[0], cells[1])), level
-        if op.kind == "div" and op.attrs.get("approx") and lanes >= 8 and not cells[1].lanes and cells[1].element == f32:
+        if (
+            op.kind == "div"
+            and op.attrs.get("approx")
+            and lanes >= 8
+            and not cells[1].lanes
+            and cells[1].element == f32
+        ):
             return self._scaled_by_reciprocal(cells[0], cells[1], found[1][1], level), level
         if lanes:
             keep = 1 if op.kind == "select" else 0
@@ -397,8 +408,8 @@ class Evaluator:
         return results[value.index], level
 
     def _scaled_by_reciprocal(self, x: Cell, divisor: Cell, divisor_level: int, level: int) -> Cell:
-        """x / divisor with a relative error below 2^-22: x * k * (1 / (divisor * k)), where the power of two k keeps the reciprocal
-        of a very large or small divisor from being denormal or infinite."""
+        """x / divisor with a relative error below 2^-22: x * k * (1 / (divisor * k)), where the power of two k keeps
+        the reciprocal of a very large or small divisor from being denormal or infinite."""
         key = ("reciprocal", divisor.text)
         if key not in self.memo:
 

@@ -1,7 +1,7 @@
 """Largest and smallest of floats where a NaN loses against every number.
 
-Running ``acc = x > acc ? x : acc`` from -infinity is one machine instruction and passes over NaN, but gives -infinity for NaN alone. So a
-result of -infinity is looked at again: if no element was a number, it is NaN.
+Running ``acc = x > acc ? x : acc`` from -infinity is one machine instruction and passes over NaN, but gives -infinity
+for NaN alone. So a result of -infinity is looked at again: if no element was a number, it is NaN.
 """
 
 from __future__ import annotations

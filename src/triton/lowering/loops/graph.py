@@ -1,4 +1,5 @@
-"""Facts about one function that planning and emission ask for: order, users, strides along an axis, where pointers come from."""
+"""Facts about one function that planning and emission ask for: order, users, strides along an axis, where pointers
+come from."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ EVERYTHING = None
 
 
 class Stride(NamedTuple):
-    """Along an axis, in aligned groups of ``group`` elements (0: all of them), a value grows by ``step`` (pointees for pointers)."""
+    """Along an axis, in aligned groups of ``group`` elements (0: all of them), a value grows by ``step`` (pointees
+    for pointers)."""
 
     step: int
     group: int
@@ -208,7 +210,8 @@ class Graph:
 
 
 class Induction(NamedTuple):
-    """A loop-carried tensor that grows by the same amount everywhere: element = init + sum of sign * offset over the trips."""
+    """A loop-carried tensor that grows by the same amount everywhere: element = init + sum of sign * offset over the
+    trips."""
 
     loop: Op
     position: int

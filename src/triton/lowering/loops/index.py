@@ -8,9 +8,10 @@ from typing import NamedTuple
 class Dim(NamedTuple):
     """The position along one axis.
 
-    Lane l stands at ``text + step * l`` (i64); a ``step`` of 0 means a scalar. ``vec``, when set, holds arbitrary positions instead
-    (a vector of i64). ``level`` is the depth of the loop at which the operands exist, ``const`` the value of ``text`` when known,
-    and ``unit`` divides it.
+    Lane l stands at ``text + step * l`` (i64); a ``step`` of 0 means a scalar. ``vec``, when set, holds arbitrary
+    positions instead
+    (a vector of i64). ``level`` is the depth of the loop at which the operands exist, ``const`` the value of ``text``
+    when known, and ``unit`` divides it.
     """
 
     text: str
@@ -40,10 +41,7 @@ def fixed(value: int, step: int = 0) -> Dim:
 
 
 def is_scalar(index: Index) -> bool:
-    for d in index:
-        if d.step or d.vec is not None:
-            return False
-    return True
+    return all(d.step == 0 and d.vec is None for d in index)
 
 
 def aligned(dim: Dim, lanes: int) -> bool:

@@ -1,8 +1,9 @@
 """A module of the tile IR as LLVM IR: each function over tiles becomes one function of loops.
 
-The kernel's entry has the signature ``void NAME(ptr args, i64 begin, i64 end, ptr context)``: it runs the programs with linear ids
-from ``begin`` to ``end`` (x varies fastest). ``args`` has an 8-byte slot for each parameter; ``context`` starts with the grid's three
-sizes (i32), a thread id (i32) and the pointer to the thread's scratch memory.
+The kernel's entry has the signature ``void NAME(ptr args, i64 begin, i64 end, ptr context)``: it runs the programs
+with linear ids
+from ``begin`` to ``end`` (x varies fastest). ``args`` has an 8-byte slot for each parameter; ``context`` starts with
+the grid's three sizes (i32), a thread id (i32) and the pointer to the thread's scratch memory.
 """
 
 from __future__ import annotations

@@ -17,9 +17,13 @@ MAX_LANES = 64
 
 @dataclass(slots=True)
 class Survey:
-    """What a root reads and computes: for each memory access its step along each axis of the root, the widest element, whether there
-    are long computations, the masks of the accesses with the root's axes that theirs follow, and the mask without which the root does
-    nothing."""
+    """What a root reads and computes.
+
+    ``accesses``  for each memory access its step along each axis of the root.
+    ``bits``      the width of the widest element, ``heavy`` whether there are long computations.
+    ``masks``     the masks of the accesses, with the root's axes that theirs follow.
+    ``stop``      the mask without which the root does nothing.
+    """
 
     accesses: list[tuple[int | None, ...]]
     bits: int
@@ -184,7 +188,9 @@ def access_cost(found: Survey, axis: int) -> float:
     cost = 1.0
     for access in found.accesses:
         step = access[axis]
-        cost += 1 if step == 1 else 0 if step == 0 else 2 if step == -1 else 3 if step is not None and 0 < step <= 4 else 12
+        cost += (
+            1 if step == 1 else 0 if step == 0 else 2 if step == -1 else 3 if step is not None and 0 < step <= 4 else 12
+        )
     return cost
 
 
@@ -210,8 +216,13 @@ def lanes_for(n: int, limit: int) -> int:
 # Loops ----------------------------------------------------------------------------------------------------------------
 
 
-def count(e: Evaluator, n: int, body: Callable[[Dim, list[str]], Sequence[str]], carried: Sequence[tuple[str, str]] = (),
-          step: int = 1) -> list[str]:  # fmt: skip
+def count(
+    e: Evaluator,
+    n: int,
+    body: Callable[[Dim, list[str]], Sequence[str]],
+    carried: Sequence[tuple[str, str]] = (),
+    step: int = 1,
+) -> list[str]:
     """A loop over 0, step, ... below n (at least one trip) with carried (type, initial operand) values."""
     if n <= step:
         return list(body(ZERO, [init for _, init in carried]))
@@ -295,7 +306,8 @@ def vectors(
 def nest(
     e: Evaluator, shape: tuple[int, ...], chosen: Shape, body: Callable[[Index], None], found: Survey | None = None
 ) -> None:
-    """Runs ``body`` for every index of ``shape``, the vector axis innermost. With ``found``, masks become loop bounds."""
+    """Runs ``body`` for every index of ``shape``, the vector axis innermost. With ``found``, masks become loop
+    bounds."""
     index: list[Dim] = [ZERO] * len(shape)
     limit: bounds.Bounds | None = None
     if found is not None and chosen.axis is not None:

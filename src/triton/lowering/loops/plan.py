@@ -1,11 +1,11 @@
 """Decides for every tensor value whether it is computed where it is used or held in a buffer.
 
-A *root* is an op that runs a loop nest of its own: a store, a reduction, a dot, a yield, ... or an op whose result is held. All
-other tensor ops are *lazy*: the roots that need them compute them element by element.
+A *root* is an op that runs a loop nest of its own: a store, a reduction, a dot, a yield, ... or an op whose result is
+held. All other tensor ops are *lazy*: the roots that need them compute them element by element.
 
     x = load p            lazy: each root reads the memory itself,       m = reduce max x      root 1
-    e = exp (x - m)       held: two roots need it and it costs much      s = reduce add e      root 2, which also fills e's buffer
-    store q, e / s        the quotient is lazy                                                 root 3
+    e = exp (x - m)       held: two roots need it and it costs much      s = reduce add e      root 2, which also
+    fills e's buffer store q, e / s        the quotient is lazy                                                 root 3
 
 A lazy load must not move past a write that may change what it reads, nor into another block: such loads are held.
 """
@@ -29,8 +29,8 @@ EXPENSIVE = 10
 """Cost, in simple instructions for each element, from which a value that several roots need is held."""
 
 _COST = {
-    "exp": 14, "exp2": 12, "log": 16, "log2": 16, "sin": 30, "cos": 30, "erf": 20, "rsqrt": 10, "sqrt": 6, "sqrt_rn": 6, "div": 6,
-    "rem": 12, "libm": 30, "extern": 30, "inline_asm": 10, "gather": 12, "desc_load": 3, "mulhi": 4,
+    "exp": 14, "exp2": 12, "log": 16, "log2": 16, "sin": 30, "cos": 30, "erf": 20, "rsqrt": 10, "sqrt": 6, "sqrt_rn": 6,
+    "div": 6, "rem": 12, "libm": 30, "extern": 30, "inline_asm": 10, "gather": 12, "desc_load": 3, "mulhi": 4,
 }  # fmt: skip
 _FREE = frozenset(
     {"constant", "arange", "splat", "broadcast", "expand_dims", "reshape", "permute", "hint", "split", "flip"}
@@ -320,11 +320,11 @@ class Plan:
             for at, bases in writes:
                 if low < at < high and any(self._conflict(base, b) for b in bases):
                     return True
-            if root.kind not in ("for", "while", "if") and any(
-                self._conflict(base, b) for b in self.graph.writes(root)
-            ):
-                if not self._reads_what_it_writes(load, root):
-                    return True
+            if root.kind in ("for", "while", "if"):
+                continue  # what enters them is computed before
+            clash = any(self._conflict(base, b) for b in self.graph.writes(root))
+            if clash and not self._reads_what_it_writes(load, root):
+                return True
         return False
 
     def _conflict(self, a: Value | None, b: Value | None) -> bool:

@@ -26,7 +26,6 @@ from .nest import Shape, Survey, choose, count, count_between, find_bounds, surv
 def _reduce(f: FunctionEmitter, op: Op) -> None:
     e, axis = f.e, op.attrs["axis"]
     shape = shape_of(op.operands[0].type)
-    (combine,) = op.regions
     by_products = f.open_by_products(op)
     targets = [f.buffer_for(r) if isinstance(r.type, TensorType) else None for r in op.results]
     found = survey(e, op.operands, shape)

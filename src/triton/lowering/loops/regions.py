@@ -79,7 +79,8 @@ def single_op(block: Block) -> Op | None:
 
 
 def commutes(block: Block) -> bool:
-    """Whether the order of the two groups of arguments certainly does not matter: one known op, or a known selection of pairs."""
+    """Whether the order of the two groups of arguments certainly does not matter: one known op, or a known selection
+    of pairs."""
     return single_op(block) is not None or is_selection(block) or _componentwise(block)
 
 
@@ -97,10 +98,11 @@ def _componentwise(block: Block) -> bool:
 
 
 def is_selection(block: Block) -> bool:
-    """max, min, argmax, argmin in any spelling: results are chosen from the arguments by comparing them, and the order does not matter.
+    """max, min, argmax, argmin in any spelling: results are chosen from the arguments by comparing them, and the
+    order does not matter.
 
-    Such a region sees only how its arguments are ordered, so running it on every order of small numbers, ties and NaN included, is
-    proof. Of pairs the second members are positions: they are never equal.
+    Such a region sees only how its arguments are ordered, so running it on every order of small numbers, ties and NaN
+    included, is proof. Of pairs the second members are positions: they are never equal.
     """
     if len(block.args) not in (2, 4) or len(block.ops) > 24:
         return False
@@ -124,7 +126,8 @@ def is_selection(block: Block) -> bool:
 
 
 def neutral(block: Block) -> list[float] | None:
-    """For a combine that is one known op in each component: what changes nothing when combined. None for other combines."""
+    """For a combine that is one known op in each component: what changes nothing when combined. None for other
+    combines."""
     if not _componentwise(block):
         return None
     found: list[float] = []

@@ -171,10 +171,11 @@ def from_key(w: FunctionWriter, key: Cell, element: ElementType, descending: boo
 
 
 def build_sort(module: ModuleWriter, bits: int, lanes: int) -> FunctionWriter:
-    """``void sort(ptr row, i64 n, i64 size)``: ascending bitonic sort of n integers; ``size`` is a power of two >= n, lanes.
+    """``void sort(ptr row, i64 n, i64 size)``: ascending bitonic sort of n integers; ``size`` is a power of two >= n,
+    lanes.
 
-    The row has room for ``size`` elements: those from n on become the largest number. Distances of at least one vector are exchanged
-    between vectors, shorter ones inside them.
+    The row has room for ``size`` elements: those from n on become the largest number. Distances of at least one
+    vector are exchanged between vectors, shorter ones inside them.
     """
     params = ["ptr %row", "i64 %n", "i64 %size"]
     w = FunctionWriter(module, f"tl.sort.i{bits}.{lanes}", "void", params, linkage="internal", attributes="nounwind")
@@ -266,7 +267,8 @@ class _Network:
         return self.w.emit(f"select i1 {condition}, {self.type} {yes}, {self.type} {no}")
 
     def within(self, v: str, k: int, distance: int, up: str | None) -> str:
-        """Exchanges at ``distance`` and all shorter ones; the direction is ``up`` or, inside the vector, that of blocks of k."""
+        """Exchanges at ``distance`` and all shorter ones; the direction is ``up`` or, inside the vector, that of
+        blocks of k."""
         lanes = range(self.lanes)
         while distance:
             order = shuffle([i ^ distance for i in lanes])

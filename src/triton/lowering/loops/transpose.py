@@ -40,7 +40,8 @@ def turn(
     read: Callable[[Index], Cell],
     write: Callable[[Index, Cell], None],
 ) -> None:
-    """``read`` gives vectors along axis ``x`` (elements of ``element``), ``write`` takes vectors along ``y``. Two axes."""
+    """``read`` gives vectors along axis ``x`` (elements of ``element``), ``write`` takes vectors along ``y``. Two
+    axes."""
     e, w = f.e, f.w
     pointer, offset = f.arena.allocate(size * size * bytes_of(element))
     type = vector(scalar_type(element, memory=True), size)
