@@ -348,3 +348,116 @@ def test_tiles_made_of_columns(name: str, trips: int) -> None:
   yield %w9
 }}"""
     check(["1536xi32", "48x32xi32"], body, [("%r", "32x32xi32"), ("%sum", "32xi32")], extra=extra)
+
+
+def test_program_ids_in_a_function() -> None:
+    source = """module {
+func @place(%n: i32) -> i32 {noinline = true} {
+  %x = program_id {axis = 0} : i32
+  %y = program_id {axis = 1} : i32
+  %w = num_programs {axis = 0} : i32
+  %a = mul %y, %w : i32
+  %b = add %a, %x : i32
+  %c = mul %b, %n : i32
+  return %c
+}
+func @kernel(%o: ptr<i32>, %n: i32) {kernel = true} {
+  %i = call %n {callee = "place"} : i32
+  %p = addptr %o, %i : ptr<i32>
+  store %p, %i
+  return
+}
+}"""
+    compare(source, [np.zeros(5 * 4 * 3, np.int32), 3], (5, 4, 1))
+
+
+@pytest.mark.parametrize("type", ["i1", "i8", "f16", "bf16", "f8e4m3", "f64", "u32"])
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_carried_types(type: str, trips: int) -> None:
+    """Tiles, numbers and pointers of every width, some turned over on the way."""
+    step = "xor" if type == "i1" else "add"
+    body = f"""%z = constant {{value = 0}} : i32
+%o = constant {{value = 1}} : i32
+%n = constant {{value = {trips}}} : i32
+%r, %s, %p = for %z, %n, %o, %a, %b, %pa : 21x{type}, {type}, ptr<{type}> (%i: i32, %x: 21x{type}, %y: {type}, %q: ptr<{type}>) {{
+  %f = flip %x {{axis = 0}} : 21x{type}
+  %ys = splat %y : 21x{type}
+  %g = {step} %f, %ys : 21x{type}
+  %l = load %q : {type}
+  %q2 = addptr %q, %o : ptr<{type}>
+  yield %g, %l, %q2
+}}
+%last = load %p : {type}"""
+    outputs = [("%r", f"21x{type}"), ("%s", type), ("%last", type)]
+    check([f"21x{type}", type], body, outputs)
+
+
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_pointers_that_grow_apart(trips: int) -> None:
+    """Each element of a pointer tile has a step of its own: no induction."""
+    body = f"""%z = constant {{value = 0}} : i32
+%o = constant {{value = 1}} : i32
+%n = constant {{value = {trips}}} : i32
+%r = arange {{start = 0, end = 10}} : 10xi32
+%s = splat %pa : 10xptr<i32>
+%p = addptr %s, %r : 10xptr<i32>
+%zero = constant {{value = 0}} : 10xi32
+%x, %q = for %z, %n, %o, %zero, %p : 10xi32, 10xptr<i32> (%i: i32, %acc: 10xi32, %pp: 10xptr<i32>) {{
+  %l = load %pp : 10xi32
+  %t = add %acc, %l : 10xi32
+  %pn = addptr %pp, %r : 10xptr<i32>
+  yield %t, %pn
+}}
+%y = load %q : 10xi32"""
+    check(["60xi32"], body, [("%x", "10xi32"), ("%y", "10xi32")])
+
+
+def test_descriptors_in_loops_and_branches() -> None:
+    body = """%z = constant {value = 0} : i32
+%o = constant {value = 1} : i32
+%n = constant {value = 3} : i32
+%four = constant {value = 4} : i64
+%six = constant {value = 6} : i64
+%one = constant {value = 1} : i64
+%d = make_desc %pa, %four, %six, %six, %one : desc<2x8xi32>
+%e = make_desc %pa, %six, %four, %four, %one : desc<2x8xi32>
+%zero = constant {value = 0} : 2x8xi32
+%x, %last = for %z, %n, %o, %zero, %d : 2x8xi32, desc<2x8xi32> (%i: i32, %acc: 2x8xi32, %c: desc<2x8xi32>) {
+  %l = desc_load %c, %i, %z : 2x8xi32
+  %t = add %acc, %l : 2x8xi32
+  %odd = cmp %i, %o {pred = "eq"} : i1
+  %next = if %odd : desc<2x8xi32> () {
+    yield %d
+  } () {
+    yield %e
+  }
+  yield %t, %next
+}
+%y = desc_load %last, %o, %o : 2x8xi32"""
+    check(["24xi32"], body, [("%x", "2x8xi32"), ("%y", "2x8xi32")])
+
+
+def test_while_in_for_in_if() -> None:
+    body = """%z = constant {value = 0} : i32
+%o = constant {value = 1} : i32
+%n = constant {value = 4} : i32
+%c = cmp %b, %z {pred = "ge"} : i1
+%r = if %c : 20xi32 () {
+  %f = for %z, %n, %o, %a : 20xi32 (%i: i32, %x: 20xi32) {
+    %w, %k = while %x, %i : 20xi32, i32 (%u: 20xi32, %j: i32) {
+      %m = cmp %j, %z {pred = "gt"} : i1
+      condition %m, %u, %j
+    } (%v: 20xi32, %l: i32) {
+      %t = flip %v {axis = 0} : 20xi32
+      %s = add %t, %v : 20xi32
+      %l2 = sub %l, %o : i32
+      yield %s, %l2
+    }
+    yield %w
+  }
+  yield %f
+} () {
+  yield %a
+}"""
+    for value in (-1, 1):
+        check(["20xi32", "i32"], body, [("%r", "20xi32")], data=[None, np.array([value], np.int32)])
