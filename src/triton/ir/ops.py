@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from . import table as t
 from .table import Attr, IRError, Operand, OpInfo
-from .types import DescriptorType, PointerType, ScalarType, SharedType, TensorType, element_of, i32, shape_of, with_shape
+from .types import (
+    DescriptorType,
+    PointerType,
+    ScalarType,
+    SharedType,
+    TensorType,
+    element_of,
+    i32,
+    shape_of,
+    with_shape,
+)
 
 if TYPE_CHECKING:
     from .core import Block, Op
@@ -345,6 +355,7 @@ def _check_shared_tile(op: Op) -> None:
 def _check_alloc(op: Op) -> None:
     type = op.results[0].type
     _check(isinstance(type, SharedType), f"alloc_shared gives shared memory, not {type}")
+    assert isinstance(type, SharedType)
     inner, rank = op.attrs["inner"], len(type.block.shape)
     _check(0 <= inner < rank, f"axis {inner} is outside a tile of rank {rank}")
 
@@ -352,23 +363,24 @@ def _check_alloc(op: Op) -> None:
 _SLOT = Operand("slot", t.SCALAR_INT)
 _BUFFER = Operand("buffer", t.SHARED)
 _LAYOUT_ONLY = ("layout",)
-_op("alloc_shared", "Room for tiles in shared memory. `inner` is the axis whose elements lie side by side; rows of 128 bytes are "
-    "swizzled so that columns do not meet in banks.", attrs={"inner": Attr("int")}, check=_check_alloc, effects=("write",),
-    results=1, stages=_LAYOUT_ONLY, example="() => %r = alloc_shared {inner = 1} : shared<3 of 16x64xf16>")
-_op("async_copy", "Begins to copy a tile from global memory to a slot; where the mask fails the slot gets zeros.", _BUFFER, _SLOT,
+_op("alloc_shared", "Room for tiles in shared memory. `inner` is the axis whose elements lie side by side; rows of 128 "
+    "bytes are swizzled so that columns do not meet in banks.", attrs={"inner": Attr("int")}, check=_check_alloc,
+    effects=("write",), results=1, stages=_LAYOUT_ONLY, example="() => %r = alloc_shared {inner = 1} : shared<3 of 16x64xf16>")
+_op("async_copy", "Begins to copy a tile from global memory to a slot; where the mask fails the slot gets zeros.",
+    _BUFFER, _SLOT,
     Operand("pointer", t.PTR), Operand("mask", t.BOOL, "optional"), infer=t.none, check=_check_shared_tile,
     effects=("read", "write"), stages=_LAYOUT_ONLY,
     example="(%b: shared<2 of 16x64xf16>, %i: i32, %p: ptr<f16>) => %q = splat %p : 16x64xptr<f16> #L0\n"
     "async_copy %b, %i, %q")
 _op("async_commit", "The copies begun since the last commit are one group.", infer=t.none, effects=("write",),
     stages=_LAYOUT_ONLY, example="() => async_commit")
-_op("async_wait", "All but the last `pending` groups are there, for all threads of the program.", attrs={"pending": Attr("int")},
-    infer=t.none, effects=("read", "write"), stages=_LAYOUT_ONLY, example="() => async_wait {pending = 1}")
+_op("async_wait", "All but the last `pending` groups are there, for all threads of the program.",
+    attrs={"pending": Attr("int")}, infer=t.none, effects=("read", "write"), stages=_LAYOUT_ONLY, example="() => async_wait {pending = 1}")
 _op("shared_load", "A tile read from a slot.", _BUFFER, _SLOT, check=_check_shared_tile, effects=("read",), results=1,
     stages=_LAYOUT_ONLY,
     example="(%b: shared<2 of 16x64xf16>, %i: i32) => %r = shared_load %b, %i : 16x64xf16 #L0")
-_op("shared_store", "A tile written to a slot, where all threads see it after the op.", _BUFFER, _SLOT, Operand("value", t.TENSOR),
-    infer=t.none, check=_check_shared_tile, effects=("read", "write"), stages=_LAYOUT_ONLY,
+_op("shared_store", "A tile written to a slot, where all threads see it after the op.", _BUFFER, _SLOT,
+    Operand("value", t.TENSOR), infer=t.none, check=_check_shared_tile, effects=("read", "write"), stages=_LAYOUT_ONLY,
     example="(%b: shared<2 of 16x64xf16>, %i: i32, %x: f16) => %y = splat %x : 16x64xf16 #L0\nshared_store %b, %i, %y")
 
 
@@ -384,14 +396,15 @@ def _check_dot_shared(op: Op) -> None:
     _check(fits, f"a {shapes[0]} x b {shapes[1]} does not give {op.operands[4].type}")
 
 
-_op("dot_shared", "Begins a x b + acc with b, and a unless it is a tile in registers, in shared memory. The accumulator must not be "
-    "touched before dot_wait.", Operand("a"), Operand("a_slot", t.SCALAR_INT), Operand("b", t.SHARED),
+_op("dot_shared", "Begins a x b + acc with b, and a unless it is a tile in registers, in shared memory. The accumulator "
+    "must not be touched before dot_wait.", Operand("a"), Operand("a_slot", t.SCALAR_INT), Operand("b", t.SHARED),
     Operand("b_slot", t.SCALAR_INT), Operand("acc", t.NUM),
     attrs={"a_transposed": Attr("bool", False), "b_transposed": Attr("bool", False)}, infer=t.like(4),
     check=_check_dot_shared, effects=("read", "write"), stages=_LAYOUT_ONLY,
-    example="(%a: shared<2 of 64x16xf16>, %b: shared<2 of 16x8xf16>, %i: i32, %z: f32) => %c = splat %z : 64x8xf32 #L0\n"
-    "%r = dot_shared %a, %i, %b, %i, %c : 64x8xf32 #L0")
-_op("dot_wait", "The accumulators as they are when all but the last `pending` products are done.", Operand("values", t.TENSOR, "many"),
+    example="(%a: shared<2 of 64x16xf16>, %b: shared<2 of 16x8xf16>, %i: i32, %z: f32) => "
+    "%c = splat %z : 64x8xf32 #L0\n%r = dot_shared %a, %i, %b, %i, %c : 64x8xf32 #L0")
+_op("dot_wait", "The accumulators as they are when all but the last `pending` products are done.",
+    Operand("values", t.TENSOR, "many"),
     attrs={"pending": Attr("int", 0)}, infer=lambda types, attrs: list(types), effects=("read", "write"),
     stages=_LAYOUT_ONLY, example="(%z: f32) => %c = splat %z : 64x8xf32 #L0\n%r = dot_wait %c : 64x8xf32 #L0")
 
@@ -474,11 +487,12 @@ def _check_if(op: Op) -> None:
 
 
 _op("for", "Counts from `low` to `high` (not included) by `step`, downward when step is negative; the region gets the "
-    "counter and the carried values. No trip when the range is empty or step is 0.", Operand("low", t.SCALAR_INT),
+    "counter and the carried values. No trip when the range is empty or step is 0. With `in_flight` (laid-out stage) "
+    "slots are refilled one trip later, so that a product may still run when its trip ends.", Operand("low", t.SCALAR_INT),
     Operand("high", t.SCALAR_INT), Operand("step", t.SCALAR_INT), Operand("inits", t.ANY, "many"), regions=("body",),
     attrs={"num_stages": Attr("int", None), "unroll": Attr("int", None), "flatten": Attr("bool", False),
            "warp_specialize": Attr("bool", False), "disallow_acc_multi_buffer": Attr("bool", False),
-           "disable_licm": Attr("bool", False)},
+           "disable_licm": Attr("bool", False), "in_flight": Attr("bool", False)},
     check=_check_for, example="(%n: i32, %x: 4xf32) => %r = for %n, %n, %n, %x {num_stages = 2} : 4xf32 "
     "(%i: i32, %a: 4xf32) {\n  yield %a\n}")
 _op("while", "Runs `before`, which ends with condition; while that holds, `after` runs on its values and yields the "

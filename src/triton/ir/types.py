@@ -115,7 +115,8 @@ class DescriptorType:
 
 @dataclass(frozen=True, slots=True)
 class SharedType:
-    """``slots`` tiles in memory that the threads of a program share; ``block`` is one of them. ``shared<3 of 128x64xf16>``"""
+    """``slots`` tiles in memory that the threads of a program share; ``block`` is one of them. ``shared<3 of
+    128x64xf16>``"""
 
     slots: int
     block: TensorType

@@ -2,8 +2,8 @@
 
 Requires: stage ``tile``.
 Ensures: no ``dot_scaled`` is left. Operands are decoded to bf16 (to f32 when one is fp16) and multiplied by their
-scales, powers of two, which is exact unless the product leaves the type's range; 4-bit values are unpacked along the axis that ``k_pack``
-names. Formats: OCP Microscaling Formats (MX) Specification 1.0, sections 5 and 6.
+scales, powers of two, which is exact unless the product leaves the type's range; 4-bit values are unpacked along the
+axis that ``k_pack`` names. Formats: OCP Microscaling Formats (MX) Specification 1.0, sections 5 and 6.
 
     %r = dot_scaled %a, %b, %c, %s {...}   =>   %v = ... 2^(%s - 127), repeated 32 times along K
                                                 %x = cast %a : bf16;   %y = mul %x, %v
@@ -120,8 +120,8 @@ def _powers(b: Builder, scale: Value, shape: tuple[int, ...], k_axis: int) -> Va
     factor = b.expand_dims(factor, axis=len(groups))
     factor = b.broadcast(factor, types=[TensorType(spread, bf16)])
     factor = b.reshape(factor, types=[TensorType((*groups[:-1], groups[-1] * size), bf16)])
-    if k_axis == len(shape) - 1:
-        return factor
-    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    order = tuple(range(len(shape)))
+    if k_axis != len(shape) - 1:
+        order = (*order[:-2], order[-1], order[-2])
     result: Value = b.permute(factor, order=order)
     return result

@@ -3,8 +3,8 @@
 Requires: stage ``layout``; a target with asynchronous copies.
 Ensures: in each innermost ``for`` loop with a constant positive step, a load whose tile only goes (transposed or not)
 to a product is replaced by copies into one of S slots, begun S - 1 trips ahead. What the addresses need (the counter,
-pointers carried by the loop, masks) is computed ahead too, in carried values of its own. Copies beyond the last trip are
-masked off.
+pointers carried by the loop, masks) is computed ahead too, in carried values of its own. Copies beyond the last trip
+are masked off.
 
     for ... (%i, %p, %acc) {                    copies for the first S - 1 trips
       %x = load %p                              for ... (%i, %acc, %ahead, %slot) {
@@ -15,6 +15,7 @@ masked off.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..analysis import axis as axis_analysis
@@ -33,10 +34,14 @@ MIN_COPY_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """``stages``: slots unless a loop says otherwise. ``shared_bytes``: what all slots may take together."""
+    """``stages``: slots unless a loop says otherwise. ``shared_bytes``: what all slots may take together.
+
+    ``asynchronous`` says which products read their operands from slots while later ops run.
+    """
 
     stages: int
     shared_bytes: int
+    asynchronous: Callable[[Op], bool]
 
 
 def pipeline_loads(module: Module, options: PipelineOptions) -> Module:
@@ -67,7 +72,6 @@ class _Pipeliner:
         for op in function.body.walk():
             for value in op.operands:
                 self.users.setdefault(value, []).append(op)
-        self.used_bytes = 0
 
     def block(self, block: Block) -> None:
         ops: list[Op] = []
@@ -80,7 +84,7 @@ class _Pipeliner:
                 ops.append(op)
         block.ops = ops
 
-    # Which loads -------------------------------------------------------------------------------------------------------
+    # Which loads ----------------------------------------------------------------------------------------------------
 
     def candidates(self, op: Op, step: int) -> list[_Candidate]:
         found = []
@@ -147,7 +151,7 @@ class _Pipeliner:
                 pending += op.operands
         return True
 
-    # The new loop --------------------------------------------------------------------------------------------------------
+    # The new loop ---------------------------------------------------------------------------------------------------
 
     def loop(self, op: Op) -> list[Op]:
         """The ops that take the loop's place: prologue, loop, and a last wait."""
@@ -155,15 +159,19 @@ class _Pipeliner:
         stages = op.attrs.get("num_stages") or self.options.stages
         if step is None or step.kind != "constant" or step.attrs["value"] <= 0 or stages < 2:
             return [op]
-        chosen = []
-        for candidate in self.candidates(op, step.attrs["value"]):
-            size = _slot_bytes(candidate.load.results[0].type) * stages
-            if self.used_bytes + size <= self.options.shared_bytes:
-                self.used_bytes += size
-                chosen.append(candidate)
-        if not chosen:
+        candidates = self.candidates(op, step.attrs["value"])
+        products = [inner for inner in op.regions[0].ops if inner.kind == "dot"]
+        lag = int(len(products) == 1 and self.options.asynchronous(products[0]) and accumulates(op, products[0]))
+        sizes = [_slot_bytes(c.load.results[0].type) for c in candidates]
+        while sizes and sum(sizes) * stages > self.options.shared_bytes and stages > 2:
+            stages -= 1
+        if not sizes or sum(sizes) * stages > self.options.shared_bytes:
             return [op]
-        return _Rewrite(self, op, chosen, stages, step.attrs["value"]).run()
+        if lag and sum(sizes) * (stages + 1) <= self.options.shared_bytes:
+            stages += 1
+        elif stages < 3:
+            lag = 0
+        return _Rewrite(self, op, candidates, stages, step.attrs["value"], lag).run()
 
     def layout(self, value: Value) -> LinearLayout:
         assert isinstance(value.type, TensorType) and value.type.layout is not None
@@ -178,8 +186,9 @@ class _Pipeliner:
 class _Rewrite:
     """One loop, rebuilt."""
 
-    def __init__(self, owner: _Pipeliner, op: Op, chosen: list[_Candidate], stages: int, step: int) -> None:
-        self.owner, self.op, self.chosen, self.stages, self.step = owner, op, chosen, stages, step
+    def __init__(self, owner: _Pipeliner, op: Op, chosen: list[_Candidate], stages: int, step: int, lag: int) -> None:
+        self.owner, self.op, self.chosen, self.stages, self.step, self.lag = owner, op, chosen, stages, step, lag
+        self.distance = stages - 1 - lag  # trips between a copy's beginning and its use
         self.body = op.regions[0]
         self.slice = set().union(*(c.slice for c in chosen))
         self.carried = sorted(set().union(*(c.carried for c in chosen)))
@@ -199,11 +208,11 @@ class _Rewrite:
         ahead = [op.operands[3 + j] for j in self.carried]
         some = b.cmp(low, high, pred="lt")
         distance = b.sub(high, low)
-        for s in range(self.stages - 1):
+        for s in range(self.distance):
             far = b.cmp(distance, b.const(s * self.step, kind), pred="gt") if s else some
             counter = b.add(low, b.const(s * self.step, kind)) if s else low
             ahead = self.copies(b, counter, ahead, b.and_(some, far) if s else some, b.const(s, i32))
-        first, last = b.const(0, i32), b.const(self.stages - 1, i32)
+        first, last = b.const(0, i32), b.const(self.distance, i32)
         count = len(self.body.args)
         types = [v.type for v in (*ahead, first, last)]
         extra = Block(types, [f"ahead{i}" for i in range(len(ahead))] + ["slot", "free"])
@@ -215,6 +224,8 @@ class _Rewrite:
         for type in types:
             op.results.append(Value(type, op, len(op.results)))
         op.attrs = {**op.attrs, "num_stages": 1}  # done: not to be pipelined again
+        if self.lag:
+            op.attrs["in_flight"] = True
         b.block.ops.append(op)
         b.async_wait(pending=0)
         return self.out.ops
@@ -246,9 +257,9 @@ class _Rewrite:
         body.ops = [*old, end]  # what ``copies`` clones from
         top = Block()
         b = Builder(top, self.op.loc)
-        b.async_wait(pending=self.stages - 2)
+        b.async_wait(pending=self.distance - 1)
         counter, high = body.args[0], self.op.operands[1]
-        reach = (self.stages - 1) * self.step
+        reach = self.distance * self.step
         kind = counter.type
         assert isinstance(kind, ScalarType)
         wanted = b.cmp(b.sub(high, counter), b.const(reach, kind), pred="gt")
@@ -293,6 +304,19 @@ class _Rewrite:
             value = made.results[0]
         (product,) = owner.users[last]
         product.operands = [value if v is last else v for v in product.operands]
+
+
+def accumulates(loop: Op, product: Op) -> bool:
+    """Whether a product's result goes from trip to trip as its own accumulator and nothing else in the loop uses it."""
+    body = loop.regions[0]
+    acc = product.operands[2]
+    if acc.owner is not body or acc.index == 0:
+        return False
+    result = product.results[0]
+    uses = [(op, n) for op in body.walk() for n, v in enumerate(op.operands) if v in (acc, result)]
+    return sorted((op.kind, n) for op, n in uses) == [("dot", 2), ("yield", acc.index - 1)] and (
+        body.terminator.operands[acc.index - 1] is result
+    )
 
 
 def _is_zero(value: Value) -> bool:

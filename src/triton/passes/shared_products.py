@@ -1,8 +1,9 @@
 """Turns products whose operands are to be read from shared memory into asynchronous ones.
 
 Requires: stage ``layout``, after ``pipeline_loads``; a target whose hook says which products its instructions read from
-memory. Ensures: each such ``dot`` is a ``dot_shared`` and a ``dot_wait``. An operand that ``pipeline_loads`` put into
-slots is read where it lies, transposed or not; b otherwise is stored to a slot of its own first, a stays in registers.
+memory. Ensures: each such ``dot`` is a ``dot_shared`` and a ``dot_wait``. An operand that ``pipeline_loads`` put into slots is
+read where it lies, transposed or not; b otherwise is stored to a slot of its own first, a stays in registers. In a loop
+marked ``in_flight`` a product is awaited one trip later, the last one after the loop.
 
     %x = shared_load %p, %slot
     %y = shared_load %q, %slot         =>      %s = dot_shared %p, %slot, %q, %slot, %acc
@@ -29,20 +30,35 @@ def shared_products(module: Module, from_shared: Uses) -> Module:
     return module
 
 
-def _block(block: Block, from_shared: Uses, head: list[Op]) -> None:
+def _left_running(op: Op, from_shared: Uses) -> Op | None:
+    """The product of a loop that may go on while the next trip begins."""
+    if op.kind != "for" or not op.attrs.get("in_flight"):
+        return None
+    (product,) = (inner for inner in op.regions[0].ops if inner.kind == "dot")
+    return product if from_shared(product) else None
+
+
+def _block(block: Block, from_shared: Uses, head: list[Op], running: Op | None = None) -> None:
     old, block.ops = block.ops, []
     b = Builder(block)
     replaced: dict[Value, Value] = {}
     for op in old:
         op.operands = [replaced.get(v, v) for v in op.operands]
+        inside = _left_running(op, from_shared)
         for region in op.regions:
             _substitute(region, replaced)
-            _block(region, from_shared, head)
+            _block(region, from_shared, head, inside)
+        if inside is not None:
+            block.ops.append(op)
+            index = inside.operands[2].index - 1
+            b.loc = op.loc
+            replaced[op.results[index]] = b.dot_wait(op.results[index])
+            continue
         if op.kind != "dot" or not from_shared(op):
             block.ops.append(op)
             continue
         b.loc = op.loc
-        replaced[op.results[0]] = _product(b, op, head)
+        replaced[op.results[0]] = _product(b, op, head, 1 if op is running else 0)
 
 
 def _substitute(block: Block, replaced: dict[Value, Value]) -> None:
@@ -51,7 +67,7 @@ def _substitute(block: Block, replaced: dict[Value, Value]) -> None:
             op.operands = [replaced.get(v, v) for v in op.operands]
 
 
-def _product(b: Builder, op: Op, head: list[Op]) -> Value:
+def _product(b: Builder, op: Op, head: list[Op], pending: int) -> Value:
     left, right, acc = op.operands[:3]
     found = _in_slots(left)
     a, a_slot, a_turned = found or (left, b.const(0, i32), False)
@@ -70,7 +86,7 @@ def _product(b: Builder, op: Op, head: list[Op]) -> Value:
     if held[2]:
         turned["b_transposed"] = True
     begun = b.dot_shared(a, a_slot, held[0], held[1], acc, **turned)
-    result: Value = b.dot_wait(begun)
+    result: Value = b.dot_wait(begun, pending=pending)
     return result
 
 

@@ -25,7 +25,7 @@ from . import capabilities as chips
 from . import codegen, mma, wgmma
 from .lowering import CudaMachine, features
 
-SCRATCH_ROOM = 48 << 10
+SCRATCH_ROOM = 32 << 10
 """Shared memory left to conversions and reductions when slots are dealt."""
 
 # Scaled products are written out first, because what that makes is index arithmetic for fold and cse.
@@ -117,14 +117,14 @@ class CUDABackend(BaseBackend):
         """Layouts first; then copies ahead, because they need to know them; then what is read where it lies; dead loads
         last."""
 
-        def dots(op: Op, layout: LayoutOptions) -> DotChoice:
-            return (
-                wgmma.layouts(op, layout) if wgmma.fits(op, layout, self.arch) else mma.layouts(op, layout, self.arch)
-            )
+        def dots(op: Op, options: LayoutOptions) -> DotChoice:
+            if wgmma.fits(op, options, self.arch):
+                return wgmma.layouts(op, options)
+            return mma.layouts(op, options, self.arch)
 
         choice = LayoutOptions(chips.WARP, options.num_warps, dots)
         room = chips.capabilities(self.arch).max_shared_memory or 0
-        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM)
+        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, lambda op: wgmma.fits(op, choice, self.arch))
         steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
         if self.arch >= 80 and options.num_stages > 1:
             steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))

@@ -68,10 +68,10 @@ class Context:
         self.carried: dict[Value, Value] = {}  # loop-carried block argument -> its initial value
         self.buffers: dict[Value, int] = {}  # shared buffer -> byte offset
         self.descriptors: dict[Value, str] = {}  # descriptor -> padding
-        self.memory: Ordering | None = None
+        self.memory: Ordering
         self.rules: Mapping[str, Callable[[Context, Op], None]] = {}
-        self.scratch_start = 0  # behind the buffers
-        self.scratch_bytes = 0
+        self.scratch_start = 0  # behind the buffers that are in use
+        self.shared_bytes = 0  # what buffers and scratch take at most
         self._scratch = Scratch()
         self.used: set[Value] = {v for op in function.body.walk() for v in op.operands}
         self.entry = w.point()
@@ -84,9 +84,19 @@ class Context:
 
     def lower(self, op: Op) -> None:
         """Emits one op: a rule for each kind, see ``lower.py``."""
-        if self.memory is not None:
-            self.memory.before(op)
+        self.memory.before(op)
         self.rules[op.kind](self, op)
+
+    def move_scratch(self, start: int) -> None:
+        """Scratch begins elsewhere from now on: what is there may still be in use by other threads."""
+        self.scratch_start = start
+        self.shared_bytes = max(self.shared_bytes, start)
+        self._scratch.unknown = True
+
+    def settle(self) -> None:
+        """A barrier, unless no thread can be reading scratch."""
+        if self._scratch.unknown or self._scratch.reading:
+            self.barrier()
 
     def enter_region(self) -> None:
         """A block that several ways lead to: what other threads did on the way here is not known."""
@@ -203,9 +213,9 @@ class Context:
     def scratch_write(self, bytes: int) -> None:
         """Announces writes of ``bytes`` to scratch; until the next call ``shared_at`` counts from the region found for
         them."""
-        if self._scratch.place(bytes, max(SCRATCH_SPREAD, self.scratch_bytes)):
+        if self._scratch.place(bytes, SCRATCH_SPREAD):
             self.machine.barrier(self.w)
-        self.scratch_bytes = max(self.scratch_bytes, self._scratch.end)
+        self.shared_bytes = max(self.shared_bytes, self.scratch_start + self._scratch.end)
 
     def scratch_ready(self) -> None:
         """What was written is about to be read."""

@@ -63,6 +63,8 @@ def lower_for(c: Context, op: Op) -> None:
     w.cond_br(some, head, done)
     w.label(head)
     c.enter_region()
+    skipped = c.memory.snapshot()
+    c.memory.enter_loop(op)
     carried = _Carried(c, [counter, *args], [[low], *inits], before)
     for inner in body.ops[:-1]:
         c.lower(inner)
@@ -78,6 +80,7 @@ def lower_for(c: Context, op: Op) -> None:
     w.cond_br(more, head, done)
     carried.close([[following], *yielded], latch)
     c.enter_region()
+    c.memory.merge(skipped)
     _join(c, op.results, inits, before, yielded, latch, done)
 
 
@@ -127,6 +130,8 @@ def lower_while(c: Context, op: Op) -> None:
     w.br(head)
     w.label(head)
     c.enter_region()
+    skipped = c.memory.snapshot()
+    c.memory.enter_loop(op)
     carried = _Carried(c, test.args, inits, before)
     for inner in test.ops[:-1]:
         c.lower(inner)
@@ -145,6 +150,7 @@ def lower_while(c: Context, op: Op) -> None:
     carried.close(yielded, latch)
     w.label(done)
     c.enter_region()
+    c.memory.merge(skipped)
     for result, cells in zip(op.results, passed, strict=True):
         c.set(result, cells)
 
@@ -154,13 +160,19 @@ def lower_if(c: Context, op: Op) -> None:
     then, other, done = w.new_label("then"), w.new_label("else"), w.new_label("endif")
     w.cond_br(c.scalar(op.operands[0]).text, then, other)
     ends: list[tuple[list[list[Cell]], str]] = []
+    before, after = c.memory.snapshot(), []
     for label, region in zip((then, other), op.regions, strict=True):
         w.label(label)
         c.enter_region()
+        c.memory.restore(before)
+        before = c.memory.snapshot()
         _block(c, region)
+        after.append(c.memory.snapshot())
         ends.append(([c.tile(v) for v in region.terminator.operands], w.block))
         w.br(done)
     c.enter_region()
+    c.memory.restore(after[0])
+    c.memory.merge(after[1])
     (first, first_block), (second, second_block) = ends
     _join(c, op.results, first, first_block, second, second_block, done)
 

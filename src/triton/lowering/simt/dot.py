@@ -5,8 +5,8 @@ The loop over K is a real loop; code size does not grow with K.
 
 from __future__ import annotations
 
-from ...ir.core import Op
-from ...ir.types import ScalarType, f32, f64, i32, i64, u32
+from ...ir.core import Op, Value
+from ...ir.types import ScalarType, element_of, f32, f64, i32, i64, u32
 from ...layouts.linear import LinearLayout
 from .. import convert as casts
 from ..writer import Cell
@@ -23,11 +23,10 @@ def fma_dot(c: Context, op: Op) -> list[Cell]:
     m_axis, n_axis = rank - 2, rank - 1
     (m, n), k = layout.shape[-2:], c.layout(a).shape[-1]
     batch = layout.shape[0] if rank == 3 else 1
-    kind = acc.type.element  # type: ignore[union-attr]
-    assert isinstance(kind, ScalarType)
+    kind = kind_of(acc)
     wide = _wide(kind)
     sizes = [batch * m * k, batch * k * n]
-    kinds = [v.type.element for v in (a, b)]  # type: ignore[union-attr]
+    kinds = [kind_of(v) for v in (a, b)]
     second = -(-sizes[0] * memory_bytes(kinds[0]) // 16) * 16
     c.scratch_write(second + sizes[1] * memory_bytes(kinds[1]))
     _store_row_major(c, c.tile(a), c.layout(a), 0)
@@ -67,6 +66,13 @@ def fma_dot(c: Context, op: Op) -> list[Cell]:
 
     results = w.loop("0", str(k), "1", body, [(s.type, s.text) for s in start], hint="dot", at_least_once=True)
     return [casts.cast(w, Cell(text, wide), kind) for text in results]
+
+
+def kind_of(value: Value) -> ScalarType:
+    """The numbers that a tensor holds."""
+    kind = element_of(value.type)
+    assert isinstance(kind, ScalarType)
+    return kind
 
 
 def _wide(kind: ScalarType) -> ScalarType:

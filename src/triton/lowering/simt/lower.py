@@ -45,13 +45,12 @@ def lower_module(module: Module, machine: Machine, writer: ModuleWriter) -> Lowe
         context.memory = memory.Ordering(context)
         for number, arg in enumerate(function.args):
             context.set(arg, [Cell(f"%arg{number}", element(arg))])
-        for op in function.body.walk():
-            if op.kind == "alloc_shared":
-                context.buffers[op.results[0]] = context.scratch_start
-                context.scratch_start += shared_tiles.buffer_bytes(op)
+        rooms = shared_tiles.Rooms(function)
         for op in function.body.ops:
+            rooms.before(context, op)
             context.lower(op)
-        shared = max(shared, context.scratch_start + context.scratch_bytes)
+            rooms.after(context, op)
+        shared = max(shared, context.shared_bytes)
     writer.global_text(SHARED, f"external addrspace({SHARED_SPACE}) global [0 x i8], align 1024")
     machine.finish(writer, kernel.name)
     return Lowered(writer.text(), kernel.name, shared)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...analysis import access
 from ...ir.core import Op, Value
-from ...ir.ops import OPS
+from ...ir.ops import has_effect
 from ...ir.types import PointerType, TensorType, element_of, i64
 from ...layouts.linear import LinearLayout
 from ..writer import Cell
@@ -176,6 +176,17 @@ def desc_store(c: Context, op: Op) -> None:
 # Ordering ------------------------------------------------------------------------------------------------------------
 
 
+# Ops on global memory and which operand is the pointer; those that only read; those that may touch any memory.
+_GLOBAL = {"load": 0, "store": 0, "atomic_rmw": 0, "atomic_cas": 0, "desc_load": 0, "desc_store": 0, "async_copy": 2}
+_READS = frozenset({"load", "desc_load", "async_copy"})
+_UNKNOWN = frozenset({"call", "extern", "inline_asm"})
+Accesses = dict[Value | None, set[Value | None]]
+
+
+def _touches_global(op: Op) -> bool:
+    return op.kind in _GLOBAL or (op.kind in _UNKNOWN and has_effect(op, "write"))
+
+
 class Ordering:
     """Inserts barriers between accesses of different threads of the program to what may be the same global memory.
 
@@ -187,29 +198,52 @@ class Ordering:
 
     def __init__(self, c: Context) -> None:
         self.c = c
-        self.reads: dict[Value | None, set[Value]] = {}
-        self.writes: dict[Value | None, set[Value]] = {}
+        self.reads: Accesses = {}
+        self.writes: Accesses = {}
 
     def before(self, op: Op) -> None:
-        """Called before each memory op is emitted."""
-        effects = OPS[op.kind].effects
-        if not effects & {"read", "write"} or op.kind in ("assume", "assert", "print", "barrier"):
+        """Called before each op is emitted. Shared memory has barriers of its own."""
+        if not _touches_global(op):
             return
-        pointer = op.operands[0] if op.operands else None
-        base = self.base(pointer)
-        writes = "write" in effects
-        hazard = self.clash(self.writes, base, pointer) or (writes and self.clash(self.reads, base, pointer))
-        if hazard:
+        pointer, base, writes = self.access(op)
+        if self.clash(self.writes, base, pointer) or (writes and self.clash(self.reads, base, pointer)):
             self.c.barrier()
             self.clear()
-        if pointer is not None:
-            (self.writes if writes else self.reads).setdefault(base, set()).add(pointer)
+        self.note(pointer, base, writes)
+
+    def access(self, op: Op) -> tuple[Value | None, Value | None, bool]:
+        """The op's pointer, the parameter it comes from, and whether it writes."""
+        place = _GLOBAL.get(op.kind)
+        pointer = op.operands[place] if place is not None else None
+        return pointer, self.base(pointer), op.kind not in _READS
+
+    def note(self, pointer: Value | None, base: Value | None, writes: bool) -> None:
+        (self.writes if writes else self.reads).setdefault(base, set()).add(pointer)
+
+    def enter_loop(self, op: Op) -> None:
+        """What the trip before may have done comes before everything in a loop's body."""
+        for region in op.regions:
+            for inner in region.walk():
+                if _touches_global(inner):
+                    self.note(*self.access(inner))
+
+    def snapshot(self) -> tuple[Accesses, Accesses]:
+        return ({k: set(v) for k, v in self.reads.items()}, {k: set(v) for k, v in self.writes.items()})
+
+    def restore(self, state: tuple[Accesses, Accesses]) -> None:
+        self.reads, self.writes = state
+
+    def merge(self, state: tuple[Accesses, Accesses]) -> None:
+        """Another way leads here too, on which this had happened without a barrier since."""
+        for mine, theirs in zip((self.reads, self.writes), state, strict=True):
+            for base, pointers in theirs.items():
+                mine.setdefault(base, set()).update(pointers)
 
     def clear(self) -> None:
         self.reads.clear()
         self.writes.clear()
 
-    def clash(self, known: dict[Value | None, set[Value]], base: Value | None, pointer: Value | None) -> bool:
+    def clash(self, known: Accesses, base: Value | None, pointer: Value | None) -> bool:
         for other, pointers in known.items():
             if (other is base or other is None or base is None) and (
                 pointers != {pointer} or not self.injective(pointer)

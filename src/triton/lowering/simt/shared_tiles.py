@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.core import Op, Value
+from ...ir.core import Function, Op, Value
 from ...ir.types import PointerType, SharedType, element_of
 from ...layouts.linear import LinearLayout
 from ...layouts.placement import access_plan, tile_bytes
@@ -17,6 +17,37 @@ def buffer_bytes(op: Op) -> int:
     type = op.results[0].type
     assert isinstance(type, SharedType)
     return type.slots * tile_bytes(type.block.shape, memory_bytes(type.block.element))
+
+
+class Rooms:
+    """Deals shared memory to buffers for as long as they are used, counted in ops of the function's outermost block.
+
+    Buffers in use lie one behind the other; scratch lies behind them, and where they were once they are not in use.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.last: dict[Value, Op] = {}
+        self.live: list[tuple[Value, int]] = []
+        for outer in function.body.ops:
+            for op in (outer, *(inner for region in outer.regions for inner in region.walk())):
+                for value in op.operands:
+                    if isinstance(value.type, SharedType):
+                        self.last[value] = outer
+
+    def before(self, c: Context, op: Op) -> None:
+        if op.kind == "alloc_shared":
+            start = max((end for _, end in self.live), default=0)
+            end = start + buffer_bytes(op)
+            c.buffers[op.results[0]] = start
+            self.live.append((op.results[0], end))
+            c.settle()  # scratch may have been where the buffer is now
+            c.move_scratch(end)
+
+    def after(self, c: Context, op: Op) -> None:
+        kept = [(value, end) for value, end in self.live if self.last.get(value) not in (op, None)]
+        if len(kept) != len(self.live):
+            self.live = kept
+            c.move_scratch(max((end for _, end in kept), default=0))
 
 
 def slot_address(c: Context, buffer: Value, slot: Value) -> str:
