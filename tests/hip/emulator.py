@@ -73,7 +73,24 @@ def pieces(text: str) -> list[str]:
 
 
 _TYPED = re.compile(r"(<\d+ x [^>]+>|ptr addrspace\(\d+\)|\{[^}]*\}|[a-z]+\d*)\s+(.*)", re.S)
-_ATTRIBUTES = ("noundef", "nsw", "nuw", "inbounds", "exact", "disjoint", "contract", "nsz", "nnan", "ninf", "afn", "fast", "volatile", "nneg", "reassoc", "arcp")
+_ATTRIBUTES = (
+    "noundef",
+    "nsw",
+    "nuw",
+    "inbounds",
+    "exact",
+    "disjoint",
+    "contract",
+    "nsz",
+    "nnan",
+    "ninf",
+    "afn",
+    "fast",
+    "volatile",
+    "nneg",
+    "reassoc",
+    "arcp",
+)
 
 
 def typed(text: str) -> tuple[Type, str]:
@@ -224,7 +241,11 @@ class Workgroup:
                 elif opcode == "ret":
                     if rest != "void":
                         type, text = typed(rest)
-                        result = self.operand(type, text, env) if result is None else np.where(mask, self.operand(type, text, env), result)
+                        result = (
+                            self.operand(type, text, env)
+                            if result is None
+                            else np.where(mask, self.operand(type, text, env), result)
+                        )
                     at[mask] = len(order)
                 else:
                     value = self.step(opcode, rest, env, mask)
@@ -410,9 +431,15 @@ class Workgroup:
                 write(value[i : i + 1])
         return old, old == want
 
-    def cell(self, space: Type, address: np.ndarray, type: Type) -> tuple[Callable[[], Any], Callable[[np.ndarray], None]]:
+    def cell(
+        self, space: Type, address: np.ndarray, type: Type
+    ) -> tuple[Callable[[], Any], Callable[[np.ndarray], None]]:
         data = self.lds if space.base == "lds" else self.machine.memory.data
-        at = self.lds_place(address, type.bytes) if space.base == "lds" else self.machine.memory.place(address, type.bytes)
+        at = (
+            self.lds_place(address, type.bytes)
+            if space.base == "lds"
+            else self.machine.memory.place(address, type.bytes)
+        )
 
         def write(value: np.ndarray) -> None:
             data[at] = to_bytes(np.asarray(value, type.dtype).reshape(1), type)
@@ -453,7 +480,9 @@ class Workgroup:
             self.writer[:], self.reader[:] = -1, -1
             return None
         if name == "rsq.f32":
-            return np.where(np.abs(args[0]) < 2.0**-126, np.copysign(np.inf, args[0]), 1 / np.sqrt(args[0])).astype(np.float32)
+            return np.where(np.abs(args[0]) < 2.0**-126, np.copysign(np.inf, args[0]), 1 / np.sqrt(args[0])).astype(
+                np.float32
+            )
         if name in ("mbcnt.lo", "mbcnt.hi"):
             lane = self.number % self.lanes
             low = np.minimum(lane, 32) if name == "mbcnt.lo" else np.maximum(lane - 32, 0)
@@ -519,7 +548,11 @@ class Emulator:
             array = re.search(r"constant \[(\d+) x (\w+)\] (.*?)(, align \d+)?$", body)
             assert array, body
             element = parse_type(array[2])
-            values = [] if array[3] == "zeroinitializer" else [self.constant(element, p.split()[-1]) for p in pieces(array[3][1:-1])]
+            values = (
+                []
+                if array[3] == "zeroinitializer"
+                else [self.constant(element, p.split()[-1]) for p in pieces(array[3][1:-1])]
+            )
             content = np.array(values, element.dtype) if values else np.zeros(int(array[1]), element.dtype)
             self.addresses[name] = self.memory.add(content)
 
@@ -551,7 +584,9 @@ class Emulator:
             return np.array(float(text), type.dtype)
         return np.array(int(text) & (1 << type.bits) - 1, type.dtype)
 
-    def run(self, kernel: str, args: Sequence[np.ndarray | tuple[Type, Any]], grid: tuple[int, int, int]) -> list[np.ndarray]:
+    def run(
+        self, kernel: str, args: Sequence[np.ndarray | tuple[Type, Any]], grid: tuple[int, int, int]
+    ) -> list[np.ndarray]:
         """Runs the whole grid; arrays are copied in and returned as they are after it."""
         counts = np.array([*grid, *[0] * 61], np.uint32)
         self.hidden = self.memory.add(counts)
@@ -590,7 +625,9 @@ class Emulator:
         lane = np.arange(self.lanes)
         if fields[0] == "wmma" and self.arch.startswith("gfx11"):
             if not (np.array_equal(a[:16], a[16:], equal_nan=True) and np.array_equal(b[:16], b[16:], equal_nan=True)):
-                raise EmulationError("RDNA 3 wants the operands of a matrix instruction twice, in both halves of the wave")
+                raise EmulationError(
+                    "RDNA 3 wants the operands of a matrix instruction twice, in both halves of the wave"
+                )
             full_a, full_b = a[:16], b[:16]  # lane l holds row or column l, all 16 k
             row = lambda i: 2 * i + lane // 16  # noqa: E731
         else:
@@ -701,7 +738,17 @@ def _fptrunc(type: Type, a: np.ndarray, to: Type) -> np.ndarray:
 
 def _saturating(a: np.ndarray, low: int, high: int, to: Any) -> np.ndarray:
     wide = np.where(np.isnan(a), 0, a.astype(np.float64))
-    return np.array([max(low, min(high, int(v) if np.isfinite(v) else (high if v > 0 else low))) & (1 << 64) - 1 for v in wide.ravel()], np.uint64).reshape(a.shape).astype(to)
+    return (
+        np.array(
+            [
+                max(low, min(high, int(v) if np.isfinite(v) else (high if v > 0 else low))) & (1 << 64) - 1
+                for v in wide.ravel()
+            ],
+            np.uint64,
+        )
+        .reshape(a.shape)
+        .astype(to)
+    )
 
 
 CASTS: dict[str, Callable[[Type, np.ndarray, Type], np.ndarray]] = {

@@ -108,7 +108,8 @@ def differences(got: np.ndarray, want: np.ndarray, kind: str, rtol: float, atol:
         return np.flatnonzero(a != b)
     with np.errstate(all="ignore"):
         a, b = a.astype(np.float64), b.astype(np.float64)
-        close = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= atol + rtol * np.abs(b))
+        near = np.isfinite(b) & (np.abs(a - b) <= atol + rtol * np.abs(b))
+        close = (a == b) | (np.isnan(a) & np.isnan(b)) | near
     return np.flatnonzero(~close)
 
 
