@@ -1,0 +1,86 @@
+"""The kernels of the bundles run in the emulator (``emulator.py``) and give what the interpreter gives, on every family of processors.
+
+The whole list runs in the tool; here each processor runs a part of it, all of it taken together.
+"""
+
+import zlib
+
+import emulator
+import features
+import numpy as np
+import pytest
+from hip_tools import compiled
+
+from triton.backends.compiler import GPUTarget
+from triton.backends.hip import capabilities as chips
+from triton.backends.hip import matrix
+from triton.compiler import compile
+from triton.tools import hip_bundle
+from triton.tools.hip_check import differences
+from triton.tools.hip_kernels import cases
+
+PROCESSORS = ("gfx1030", "gfx1100", "gfx1201", "gfx90a", "gfx942", "gfx950")
+CASES = {case.name: case for case in cases()}
+
+
+def chosen():
+    for name in CASES:
+        number = zlib.crc32(name.encode())
+        for i, arch in enumerate(PROCESSORS):
+            if number % len(PROCESSORS) == i or (name.startswith("dot") and (number // 7 + i) % 3 == 0):
+                yield pytest.param(arch, name, id=f"{arch}-{name}")
+
+
+def run(arch, case):
+    """What is wrong with the results; empty when nothing is."""
+    target = GPUTarget("hip", arch, 0)
+    kernel = compile(hip_bundle.source_of(case), target=target, options={"num_warps": case.warps})
+    machine = emulator.Emulator(kernel.asm["llir"], arch, chips.chip_of(arch).lanes, kernel.metadata.threads)
+    names = [n for n in case.kernel.arg_names if n in case.arrays or n in case.scalars]
+    args = [case.arrays[n][1] if n in case.arrays else case.scalars[n][1] for n in names]
+    after = machine.run(kernel.metadata.name, args, case.grid)
+    want = hip_bundle.expected(case, target)
+    wrong = []
+    for got, name in zip(after, (n for n in names if n in case.arrays), strict=True):
+        places = differences(got, want[name].reshape(-1), case.arrays[name][0], *case.tolerance)
+        if len(places):
+            i = int(places[0])
+            wrong.append(
+                f"{name}[{i}] is {got[i]}, expected {want[name].reshape(-1)[i]} ({len(places)} of {len(got)} differ)"
+            )
+    return wrong
+
+
+@pytest.mark.parametrize("arch, name", list(chosen()))
+def test_case(arch, name):
+    assert run(arch, CASES[name]) == []
+
+
+@pytest.mark.parametrize(
+    "arch, family", [("gfx1100", "wmma11"), ("gfx1201", "wmma12"), ("gfx942", "mfma"), ("gfx90a", "f64")]
+)
+def test_a_wrong_fragment_layout_is_seen(arch, family, monkeypatch):
+    """The check of the check: with two rows of the accumulator exchanged the results are wrong."""
+    rows = matrix._ROWS[family]
+    monkeypatch.setitem(matrix._ROWS, family, (rows[1], rows[0], *rows[2:]))
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    assert run(arch, CASES["dot_fp64_fp64_16x16x16" if family == "f64" else "dot_fp16_fp32_16x16x16"])
+
+
+def test_a_missing_barrier_is_seen(monkeypatch):
+    feature = features.FEATURES["reduce"]
+    text = compiled(feature.kernel, "gfx1100", feature.signature, {"M": 64, "N": 16}).asm["llir"]
+    x, z = np.arange(64 * 16, dtype=np.float32), np.zeros(16, np.float32)
+    emulator.Emulator(text, "gfx1100", 32, 128).run("reduce_kernel", [x, z], (1, 1, 1))
+    without = text.replace("call void @llvm.amdgcn.s.barrier()", "fence release")
+    with pytest.raises(emulator.EmulationError, match="without a barrier"):
+        emulator.Emulator(without, "gfx1100", 32, 128).run("reduce_kernel", [x, z], (1, 1, 1))
+
+
+def test_an_access_outside_is_seen():
+    feature = features.FEATURES["vector add"]
+    text = compiled(feature.kernel, "gfx942", feature.signature, {"BLOCK": 1024}).asm["llir"]
+    arrays = [np.zeros(100, np.float32) for _ in range(3)]
+    emulator.Emulator(text, "gfx942", 64, 256).run("add_kernel", [*arrays, 100], (1, 1, 1))
+    with pytest.raises(emulator.EmulationError, match="outside of the buffers"):
+        emulator.Emulator(text, "gfx942", 64, 256).run("add_kernel", [*arrays, 101], (1, 1, 1))
