@@ -445,3 +445,17 @@ def test_stride_as_argument(stride: int, type: str) -> None:
 store %u, %x, %m"""
     data = np.arange(200, dtype=np.int16)
     compare(text(f"%p: ptr<i16>, %o: ptr<i16>, %k: {type}", body), [data, np.zeros(200, np.int16), stride])
+
+
+def test_steps_that_need_two_places() -> None:
+    """x + flip(x) along one axis after the other: the work must not double at each step."""
+    lines = ["%x0 = add %a, %a : 4x4x4x4xi32"]
+    for k in range(12):
+        lines += [
+            f"%f{k} = flip %x{k} {{axis = {k % 4}}} : 4x4x4x4xi32",
+            f"%t{k} = permute %f{k} {{order = [1, 2, 3, 0]}} : 4x4x4x4xi32",
+            f"%x{k + 1} = sub %x{k}, %t{k} : 4x4x4x4xi32",
+        ]
+    check(["4x4x4x4xi32"], "\n".join(lines), [("%x12", "4x4x4x4xi32")])
+    source = kernel(["4x4x4x4xi32"], "\n".join(lines), [("%x12", "4x4x4x4xi32")])
+    assert build(source).text.count("\n") < 3000

@@ -36,6 +36,8 @@ _FREE = frozenset(
     {"constant", "arange", "splat", "broadcast", "expand_dims", "reshape", "permute", "hint", "split", "flip"}
 )
 
+_MOVES = frozenset({"reshape", "permute", "flip", "expand_dims", "split", "broadcast"})
+
 
 class Plan:
     """What ``emit`` needs to know of a function.
@@ -289,9 +291,17 @@ class Plan:
             return True
         if nested and cost > 4 and not self._is_address(op):
             return True
+        users = [u for r in op.results for u in self.graph.users.get(r, ())]
+        # Needed at two places by one root, as in x + flip(x): chains of such steps would double the work at each.
+        if (
+            len(users) > 1
+            and cost > 4
+            and any(u.kind in _MOVES for u in users)
+            and (cost >= EXPENSIVE or not self._is_address(op))
+        ):
+            return True
         if cost < EXPENSIVE:
             return False
-        users = [u for r in op.results for u in self.graph.users.get(r, ())]
         if len(users) > 1 and roots & (roots - 1):
             return True
         return any(self._repeats(u, r) for r in op.results for u in self.graph.users.get(r, ()))
