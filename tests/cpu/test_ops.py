@@ -298,3 +298,15 @@ def test_maximum_spelled_out(spelling: str, axis: int) -> None:
     out = f"{40 if axis else 70}xf32"
     body = f"%r = reduce %a {{axis = {axis}}} : {out} {region}"
     check(["40x70xf32"], body, [("%r", out)], data=[data.reshape(-1)])
+
+
+@pytest.mark.parametrize("shape,axis", [("64x256", 0), ("65x257", 0), ("3x30x200", 1), ("67x1000", 0), ("40x3x256", 0)])
+@pytest.mark.parametrize("type", ["f32", "i64", "f16", "i1"])
+def test_large_sums_over_rows(shape: str, axis: int, type: str) -> None:
+    """Tiles beyond the first-level cache, sums and an ordered combine."""
+    sizes = shape.split("x")
+    out = "x".join(sizes[:axis] + sizes[axis + 1 :]) + f"x{type}"
+    ordered = f"(%u: {type}, %v: {type}) {{\n  yield %u\n}}"
+    for region in (add(type), ordered):
+        body = f"%r = reduce %a {{axis = {axis}}} : {out} {region}"
+        check([f"{shape}x{type}"], body, [("%r", out)], ulps=256 if type.startswith("f") else 0)

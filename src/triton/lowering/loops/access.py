@@ -61,6 +61,13 @@ def read(e: Evaluator, buffer: Buffer, index: Index) -> Found:
     return e.at(level, gather), level
 
 
+def read_now(e: Evaluator, buffer: Buffer, index: Index) -> Cell:
+    """A vector of consecutive elements of a buffer that the running loop also writes."""
+    offset = e.linear(index, buffer.strides)
+    assert offset.step == 1 and offset.vec is None
+    return _load_plain(e.w, element_address(e.w, buffer.pointer, buffer.element, offset), buffer.element, e.lanes)
+
+
 def _read_strided(e: Evaluator, buffer: Buffer, offset: Dim) -> Cell:
     step, lanes = offset.step, e.lanes
     address = element_address(e.w, buffer.pointer, buffer.element, offset)

@@ -16,10 +16,14 @@ from ...ir.types import TensorType, element_of, shape_of
 from ..elementwise import emit_constant
 from ..writer import Cell
 from . import access, extremum, regions
-from .buffers import Buffer
+from .buffers import Buffer, bytes_of
 from .emit import FunctionEmitter, rule
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
 from .nest import Shape, Survey, choose, count, count_between, find_bounds, survey, vectors
+
+
+_CACHE = 32 << 10
+"""Bytes of a tile from which it is read in the order of memory."""
 
 
 @rule("reduce")
@@ -37,6 +41,8 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
         job.along_lanes(0)
     elif chosen.axis == axis or chosen.axis is None:
         job.along_lanes(chosen.lanes if chosen.axis is not None else 0)
+    elif job.streams(chosen):
+        job.stream(chosen)
     else:
         job.across(chosen)
     e.reset()
@@ -267,6 +273,55 @@ class Job:
             vectors(self.e, self.shape[vector_axis], chosen.lanes, columns)
 
         self.outer_loops(others, {}, block)
+
+    # The same for large tiles: rows are read from start to end, results stay in the first-level cache
+
+    def streams(self, chosen: Shape) -> bool:
+        """Whether the tile is too large for the cache, and simple enough to be computed four rows at a time."""
+        v, n, plan = chosen.axis, self.shape[self.axis], self.f.plan
+        if v is None or self.extremum or self.by_products or n < 16 or self.shape[v] < 4 * chosen.lanes:
+            return False
+        if n * self.shape[v] * max(bytes_of(t) for t in self.elements) < _CACHE or v < self.axis:
+            return False
+        if sum(plan.cost(operand) for operand in self.op.operands) > 8:
+            return False
+        kept = v - (v > self.axis)
+        return all(t is not None and t.strides[kept] == 1 for t in self.targets)
+
+    def stream(self, chosen: Shape) -> None:
+        e, n = self.e, self.shape[self.axis]
+        v = chosen.axis
+        assert v is not None
+        others = [d for d, size in enumerate(self.shape) if d not in (self.axis, v) and size > 1]
+        first = n % 4 or 4
+
+        def rows(outer: dict[int, Dim], places: list[Dim], start: bool) -> None:
+            def columns(d: Dim) -> None:
+                at = {**outer, v: d}
+                acc = None if start else self._so_far(at)
+                for place in places:
+                    cells = self.read(self.index(at, place), e.lanes)
+                    acc = cells if acc is None else self.merge(acc, cells, e.lanes)
+                assert acc is not None
+                self.write(at, acc)
+
+            vectors(e, self.shape[v], chosen.lanes, columns)
+
+        def block(outer: dict[int, Dim]) -> None:
+            rows(outer, [fixed(k) for k in range(first)], True)
+
+            def more(d: Dim, _: list[str]) -> Sequence[str]:
+                rows(outer, [e.add(d, fixed(first + k)) for k in range(4)], False)
+                return ()
+
+            if n > first:
+                count(e, n - first, more, step=4)
+
+        self.outer_loops(others, {}, block)
+
+    def _so_far(self, at: dict[int, Dim]) -> list[Cell]:
+        index = tuple(at.get(d, ZERO) for d in range(len(self.shape)) if d != self.axis)
+        return [access.read_now(self.e, target, index) for target in self.targets if target is not None]
 
     def _rows(self, outer: dict[int, Dim], lanes: int) -> list[Cell]:
         n = self.shape[self.axis]
