@@ -38,6 +38,10 @@ std::string describe(const Fault& fault);
 // Starts a detached thread. False, with the reason in *error, when the system refuses.
 bool start_thread(void (*entry)(void*), void* arg, size_t stack_bytes, std::string* error);
 
+// Calls body(arg) when the calling thread ends. (The destructors of C++ thread_local objects run too late on some
+// systems.)
+void at_thread_exit(void (*body)(void*), void* arg);
+
 // CPUs this process may run on (affinity mask and control-group quota), at least 1.
 unsigned usable_cpus();
 

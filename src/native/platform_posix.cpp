@@ -13,6 +13,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <climits>
@@ -214,6 +216,17 @@ bool start_thread(void (*entry)(void*), void* arg, size_t stack_bytes, std::stri
     return false;
   }
   return true;
+}
+
+void at_thread_exit(void (*body)(void*), void* arg) {
+  struct Exits {
+    std::vector<std::pair<void (*)(void*), void*>> calls;
+    ~Exits() {
+      for (auto [body, arg] : calls) body(arg);
+    }
+  };
+  static thread_local Exits exits;
+  exits.calls.emplace_back(body, arg);
 }
 
 namespace {

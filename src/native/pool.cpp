@@ -41,7 +41,14 @@ class Arena {
   size_t size_ = 0;
 };
 
-thread_local Arena arena;
+Arena& arena() {
+  static thread_local Arena* mine = nullptr;
+  if (!mine) {
+    mine = new Arena;
+    platform::at_thread_exit([](void* arena) { delete static_cast<Arena*>(arena); }, mine);
+  }
+  return *mine;
+}
 
 // ---- a launch in progress ----
 
@@ -108,17 +115,17 @@ void run_chunks(void* raw) {
 // Scratch and context for one thread's part in a job.
 class Seat {
  public:
-  Seat(Job& job, unsigned thread_id) : outermost_(!arena.busy) {
+  Seat(Job& job, unsigned thread_id) : outermost_(!arena().busy) {
     const LaunchRequest& request = job.request;
     participant.job = &job;
     std::copy(request.grid, request.grid + 3, participant.context.grid);
     participant.context.thread_id = static_cast<int32_t>(thread_id);
     participant.context.host = &participant;
     participant.context.scratch = nullptr;
-    if (outermost_) arena.busy = true;
+    if (outermost_) arena().busy = true;
     if (request.scratch_bytes == 0) return;
     if (outermost_)
-      participant.context.scratch = arena.reserve(request.scratch_bytes);
+      participant.context.scratch = arena().reserve(request.scratch_bytes);
     else
       participant.context.scratch = own_ = platform::allocate_aligned(request.scratch_bytes, 64);
     if (!participant.context.scratch) {
@@ -128,7 +135,7 @@ class Seat {
     }
   }
   ~Seat() {
-    if (outermost_) arena.busy = false;
+    if (outermost_) arena().busy = false;
     if (own_) platform::free_aligned(own_);
   }
   void run(void (*body)(void*)) {
