@@ -461,3 +461,44 @@ def test_while_in_for_in_if() -> None:
 }"""
     for value in (-1, 1):
         check(["20xi32", "i32"], body, [("%r", "20xi32")], data=[None, np.array([value], np.int32)])
+
+
+SUMS = {
+    "load": "%v = load %q, %m : 256x{t}",
+    "other": "%seven = constant {{value = {seven}}} : 256x{t}\n  %v = load %q, %m, %seven : 256x{t}",
+    "select": "%l = load %q, %m : 256x{t}\n  %d = sub %l, %ones : 256x{t}\n  %w = select %m, %d, %none : 256x{t}\n"
+    "  %v = mul %w, %w : 256x{t}",
+    "half select": "%l = load %q, %m : 256x{t}\n  %d = sub %l, %ones : 256x{t}\n  %w = select %m, %d, %none : 256x{t}\n"
+    "  %v = mul %w, %d : 256x{t}",
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("type", ["f32", "i32"])
+@pytest.mark.parametrize("n", [0, 5, 256, 300, 700])
+@pytest.mark.parametrize("start", [0.0, -0.0, 3.0])
+def test_masked_sums(name: str, type: str, n: int, start: float) -> None:
+    """Loops that add where a mask holds: what is past its end may be skipped only if nothing is added there."""
+    zero, one, seven = ("0.0", "1.0", "7.0") if type == "f32" else ("0", "1", "7")
+    first = repr(start) if type == "f32" else repr(int(start))
+    body = f"""%z = constant {{value = 0}} : i32
+%step = constant {{value = 256}} : i32
+%n = constant {{value = {n}}} : i32
+%none = constant {{value = {zero}}} : 256x{type}
+%ones = constant {{value = {one}}} : 256x{type}
+%start = constant {{value = {first}}} : 256x{type}
+%r = arange {{start = 0, end = 256}} : 256xi32
+%ns = splat %n : 256xi32
+%s = splat %pa : 256xptr<{type}>
+%t = for %z, %n, %step, %start : 256x{type} (%i: i32, %acc: 256x{type}) {{
+  %is = splat %i : 256xi32
+  %c = add %is, %r : 256xi32
+  %m = cmp %c, %ns {{pred = "lt"}} : 256xi1
+  %q = addptr %s, %c : 256xptr<{type}>
+  {SUMS[name].format(t=type, seven=seven)}
+  %next = add %acc, %v : 256x{type}
+  yield %next
+}}
+%bits = bitcast %t : 256xi32"""
+    data = np.random.default_rng(0).integers(-9, 9, 1024).astype(np.float32 if type == "f32" else np.int32)
+    check([f"1024x{type}"], body, [("%bits", "256xi32")], data=[data])

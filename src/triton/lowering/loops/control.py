@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ...ir.core import Op, Value
@@ -271,11 +272,52 @@ def _end_tiles(f: FunctionEmitter, op: Op, tiles: list[Carried]) -> list[str]:
         if held is not None and held.pointer == t.current.pointer:
             target = t.current
         elif held is None or held.pointer != target.pointer:
-            f.fill(value, target)
+            f.fill(value, target, _idle_mask(op, t.index) if held is None and t.other is None else None)
         if t.other is not None:
             source = t.other if target is t.current else t.current
             pointers += [target.pointer, source.pointer]
     return pointers
+
+
+def _idle_mask(op: Op, i: int) -> Value | None:
+    """For a tile that sums up: the mask without which nothing is added, as in ``total += load(p, mask, other=0)``.
+
+    Adding 0.0 changes no number but -0.0, which a sum that started at 0.0 never is.
+    """
+    body = op.regions[0]
+    arg, value, init = body.args[i + 1], body.terminator.operands[i], op.operands[3 + i]
+    if value.op is None or value.op.kind != "add" or arg not in value.op.operands:
+        return None
+    if element_of(arg.type).is_float and not _is_zero(init):
+        return None
+    first, second = value.op.operands
+    added = second if first is arg else first
+    return None if added is arg else _zero_without(added)
+
+
+def _is_zero(value: Value) -> bool:
+    op = value.op
+    if op is None or op.kind != "constant":
+        return False
+    number = op.attrs["value"]
+    return number == 0 and math.copysign(1.0, number) > 0
+
+
+def _zero_without(value: Value) -> Value | None:
+    """The mask without which ``value`` is 0."""
+    op = value.op
+    if op is None:
+        return None
+    if op.kind == "load" and len(op.operands) > 1 and (len(op.operands) == 2 or _is_zero(op.operands[2])):
+        return op.operands[1]
+    if op.kind == "select" and _is_zero(op.operands[2]) and is_tile(op.operands[0]):
+        return op.operands[0]
+    if op.kind == "mul":
+        first, second = _zero_without(op.operands[0]), _zero_without(op.operands[1])
+        return first if first is second else None
+    if op.kind == "cast" and element_of(value.type).is_float == element_of(op.operands[0].type).is_float:
+        return _zero_without(op.operands[0])
+    return None
 
 
 # if -----------------------------------------------------------------------------------------------------------------

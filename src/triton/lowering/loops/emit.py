@@ -151,8 +151,8 @@ class FunctionEmitter:
                 return True
         return False
 
-    def fill(self, value: Value, buffer: Buffer) -> None:
-        """Computes every element of ``value`` into ``buffer``."""
+    def fill(self, value: Value, buffer: Buffer, idle: Value | None = None) -> None:
+        """Computes every element of ``value`` into ``buffer``; where the mask ``idle`` does not hold it may be left as it is."""
         held = self.buffers.get(value)
         if held is not None and held.strides == buffer.strides:
             copy(self, held, buffer)
@@ -161,6 +161,8 @@ class FunctionEmitter:
         shape = shape_of(value.type)
         found = survey(self.e, [value], shape)
         found.accesses.append(tuple(buffer.strides))
+        if idle is not None:
+            found.stop = idle, tuple(range(len(shape)))
 
         def body(index: Index) -> None:
             cell, _ = self.e.cell(value, index)
