@@ -1,9 +1,10 @@
 """Runs the LLVM IR of a kernel for AMD GPUs, one workgroup at a time, all work-items side by side in NumPy arrays.
 
-It knows the instructions and intrinsics that the back end writes, and what the hardware does for them: cross-lane moves, matrix
-instructions (register layouts as in the instruction set guides), shared memory, barriers. Work-items that have gone different ways
-meet again because the block that comes first in the text is always run first. Accesses to memory outside the buffers given, accesses to shared
-memory that race with another wave's since the last barrier, and barriers that not all reach are errors.
+It knows the instructions and intrinsics that the back end writes, and what the hardware does for them: cross-lane
+moves, matrix instructions (register layouts as in the instruction set guides), shared memory, barriers. Work-items
+that have gone different ways meet again because the block that comes first in the text is always run first. Accesses
+to memory outside the buffers given, accesses to shared memory that race with another wave's since the last barrier,
+and barriers that not all reach are errors.
 """
 
 from __future__ import annotations
@@ -662,7 +663,7 @@ class Emulator:
         return (data.view(np.int8) if signed_bytes else data).astype(np.int64)
 
 
-# Values ------------------------------------------------------------------------------------------------------------------
+# Values --------------------------------------------------------------------------------------------------------------
 
 
 def signed(a: np.ndarray) -> np.ndarray:
@@ -717,17 +718,29 @@ BINARY: dict[str, Callable[[Type, np.ndarray, np.ndarray], np.ndarray]] = {
     "add": _arith(lambda a, b: a ^ b if a.dtype == bool else a + b),
     "sub": _arith(lambda a, b: a ^ b if a.dtype == bool else a - b),
     "mul": _arith(lambda a, b: a & b if a.dtype == bool else a * b),
-    "and": _logic(lambda a, b: a & b), "or": _logic(lambda a, b: a | b), "xor": _logic(lambda a, b: a ^ b),
-    "shl": _shift("shl"), "lshr": _shift("lshr"), "ashr": _shift("ashr"),
-    "udiv": lambda t, a, b: _divide(t, a, b, False, False), "urem": lambda t, a, b: _divide(t, a, b, False, True),
-    "sdiv": lambda t, a, b: _divide(t, a, b, True, False), "srem": lambda t, a, b: _divide(t, a, b, True, True),
-    "fadd": _arith(lambda a, b: a + b), "fsub": _arith(lambda a, b: a - b), "fmul": _arith(lambda a, b: a * b),
+    "and": _logic(lambda a, b: a & b),
+    "or": _logic(lambda a, b: a | b),
+    "xor": _logic(lambda a, b: a ^ b),
+    "shl": _shift("shl"),
+    "lshr": _shift("lshr"),
+    "ashr": _shift("ashr"),
+    "udiv": lambda t, a, b: _divide(t, a, b, False, False),
+    "urem": lambda t, a, b: _divide(t, a, b, False, True),
+    "sdiv": lambda t, a, b: _divide(t, a, b, True, False),
+    "srem": lambda t, a, b: _divide(t, a, b, True, True),
+    "fadd": _arith(lambda a, b: a + b),
+    "fsub": _arith(lambda a, b: a - b),
+    "fmul": _arith(lambda a, b: a * b),
     "fdiv": _arith(lambda a, b: a / b),
-}  # fmt: skip
+}
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-}  # fmt: skip
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
 
 
 def _fptrunc(type: Type, a: np.ndarray, to: Type) -> np.ndarray:
@@ -752,16 +765,20 @@ def _saturating(a: np.ndarray, low: int, high: int, to: Any) -> np.ndarray:
 
 
 CASTS: dict[str, Callable[[Type, np.ndarray, Type], np.ndarray]] = {
-    "zext": lambda t, a, to: a.astype(to.dtype), "sext": lambda t, a, to: (-a.astype(np.int64) if t.base == "i1" else signed(a).astype(np.int64)).astype(to.dtype),
+    "zext": lambda t, a, to: a.astype(to.dtype),
+    "sext": lambda t, a, to: (-a.astype(np.int64) if t.base == "i1" else signed(a).astype(np.int64)).astype(to.dtype),
     "trunc": lambda t, a, to: (a & a.dtype.type(1)).astype(bool) if to.base == "i1" else a.astype(to.dtype),
-    "bitcast": lambda t, a, to: from_bytes(to_bytes(a, t), to), "addrspacecast": lambda t, a, to: a,
-    "ptrtoint": lambda t, a, to: a.astype(to.dtype), "inttoptr": lambda t, a, to: a.astype(to.dtype),
-    "fpext": lambda t, a, to: real(t, a).astype(to.dtype), "fptrunc": _fptrunc,
+    "bitcast": lambda t, a, to: from_bytes(to_bytes(a, t), to),
+    "addrspacecast": lambda t, a, to: a,
+    "ptrtoint": lambda t, a, to: a.astype(to.dtype),
+    "inttoptr": lambda t, a, to: a.astype(to.dtype),
+    "fpext": lambda t, a, to: real(t, a).astype(to.dtype),
+    "fptrunc": _fptrunc,
     "uitofp": lambda t, a, to: _fptrunc(t, a.astype(np.float64 if t.bits <= 32 else to.dtype), to),
     "sitofp": lambda t, a, to: _fptrunc(t, signed(a).astype(np.float64 if t.bits <= 32 else to.dtype), to),
     "fptoui": lambda t, a, to: _saturating(a, 0, (1 << to.bits) - 1, to.dtype),
     "fptosi": lambda t, a, to: _saturating(a, -(1 << to.bits - 1), (1 << to.bits - 1) - 1, to.dtype),
-}  # fmt: skip
+}
 
 
 def _wide(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
@@ -788,20 +805,48 @@ def _count(type: Type, a: np.ndarray, trailing: bool) -> np.ndarray:
 
 
 INTRINSICS: dict[str, Callable[..., Any]] = {
-    "fma": _wide(lambda a, b, c: a * b + c), "fabs": lambda t, a: np.abs(a), "sqrt": _wide(np.sqrt), "floor": lambda t, a: np.floor(a),
-    "ceil": lambda t, a: np.ceil(a), "trunc": lambda t, a: np.trunc(a), "rint": lambda t, a: np.rint(a), "roundeven": lambda t, a: np.rint(a),
-    "nearbyint": lambda t, a: np.rint(a), "copysign": lambda t, a, b: np.copysign(a, b), "maxnum": lambda t, a, b: np.fmax(a, b),
-    "minnum": lambda t, a, b: np.fmin(a, b), "maximum": lambda t, a, b: np.maximum(a, b), "minimum": lambda t, a, b: np.minimum(a, b),
-    "smax": lambda t, a, b: np.where(signed(a) > signed(b), a, b), "smin": lambda t, a, b: np.where(signed(a) < signed(b), a, b),
-    "umax": lambda t, a, b: np.maximum(a, b), "umin": lambda t, a, b: np.minimum(a, b), "abs": lambda t, a, poison: np.abs(signed(a)).view(t.dtype),
-    "fshl": _funnel, "ctlz": lambda t, a, poison: _count(t, a, False), "cttz": lambda t, a, poison: _count(t, a, True),
-    "ctpop": lambda t, a: np.array([int(v).bit_count() for v in a], t.dtype), "exp": _wide(np.exp), "exp2": _wide(np.exp2), "log": _wide(np.log),
-    "log2": _wide(np.log2), "ldexp": lambda t, a, n: np.ldexp(a, signed(n)).astype(t.dtype), "assume": lambda t, a: None,
-    "fptosi": lambda t, a: None,
-}  # fmt: skip
-del INTRINSICS["fptosi"]
+    "fma": _wide(lambda a, b, c: a * b + c),
+    "fabs": lambda t, a: np.abs(a),
+    "sqrt": _wide(np.sqrt),
+    "floor": lambda t, a: np.floor(a),
+    "ceil": lambda t, a: np.ceil(a),
+    "trunc": lambda t, a: np.trunc(a),
+    "rint": lambda t, a: np.rint(a),
+    "roundeven": lambda t, a: np.rint(a),
+    "nearbyint": lambda t, a: np.rint(a),
+    "copysign": lambda t, a, b: np.copysign(a, b),
+    "maxnum": lambda t, a, b: np.fmax(a, b),
+    "minnum": lambda t, a, b: np.fmin(a, b),
+    "maximum": lambda t, a, b: np.maximum(a, b),
+    "minimum": lambda t, a, b: np.minimum(a, b),
+    "smax": lambda t, a, b: np.where(signed(a) > signed(b), a, b),
+    "smin": lambda t, a, b: np.where(signed(a) < signed(b), a, b),
+    "umax": lambda t, a, b: np.maximum(a, b),
+    "umin": lambda t, a, b: np.minimum(a, b),
+    "abs": lambda t, a, poison: np.abs(signed(a)).view(t.dtype),
+    "fshl": _funnel,
+    "ctlz": lambda t, a, poison: _count(t, a, False),
+    "cttz": lambda t, a, poison: _count(t, a, True),
+    "ctpop": lambda t, a: np.array([int(v).bit_count() for v in a], t.dtype),
+    "exp": _wide(np.exp),
+    "exp2": _wide(np.exp2),
+    "log": _wide(np.log),
+    "log2": _wide(np.log2),
+    "ldexp": lambda t, a, n: np.ldexp(a, signed(n)).astype(t.dtype),
+    "assume": lambda t, a: None,
+}
 ATOMIC: dict[str, Callable[[Type, Any, Any], Any]] = {
-    "add": BINARY["add"], "sub": BINARY["sub"], "and": BINARY["and"], "or": BINARY["or"], "xor": BINARY["xor"], "fadd": BINARY["fadd"],
-    "xchg": lambda t, a, b: b, "max": INTRINSICS["smax"], "min": INTRINSICS["smin"], "umax": INTRINSICS["umax"], "umin": INTRINSICS["umin"],
-    "fmax": INTRINSICS["maxnum"], "fmin": INTRINSICS["minnum"],
-}  # fmt: skip
+    "add": BINARY["add"],
+    "sub": BINARY["sub"],
+    "and": BINARY["and"],
+    "or": BINARY["or"],
+    "xor": BINARY["xor"],
+    "fadd": BINARY["fadd"],
+    "xchg": lambda t, a, b: b,
+    "max": INTRINSICS["smax"],
+    "min": INTRINSICS["smin"],
+    "umax": INTRINSICS["umax"],
+    "umin": INTRINSICS["umin"],
+    "fmax": INTRINSICS["maxnum"],
+    "fmin": INTRINSICS["minnum"],
+}

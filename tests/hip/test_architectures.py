@@ -1,7 +1,7 @@
 """Compile-only: every language feature for AMD architectures, down to a code object. No GPU needed.
 
-One architecture of each family (wave32 without and with matrix instructions, both generations of those; wave64) compiles everything;
-the others, which differ from those in few instructions, a sample of the features.
+One architecture of each family (wave32 without and with matrix instructions, both generations of those; wave64)
+compiles everything; the others, which differ from those in few instructions, a sample of the features.
 """
 
 import re
@@ -15,6 +15,7 @@ import triton.language as tl
 from triton.backends.hip import capabilities as chips
 from triton.backends.hip import codegen, codeobject
 from triton.compiler.errors import CodeGenerationError
+from triton.tools import hip_kernels
 
 FULL = ("gfx1030", "gfx1100", "gfx1201", "gfx942")
 SLOW = ("reduce", "reduce, odd", "reduce, 1 warp", "reduce, 32 warps")
@@ -73,33 +74,53 @@ def test_code_object_is_linked(arch):
 # element type, accumulator, precision -> what the assembly must contain, by architecture
 MATRIX = {
     ("*fp16", "fp32", "ieee"): {
-        "gfx1100": "v_wmma_f32_16x16x16_f16", "gfx1201": "v_wmma_f32_16x16x16_f16", "gfx90a": "v_mfma_f32_16x16x16f16",
-        "gfx942": "v_mfma_f32_16x16x16_f16", "gfx950": "v_mfma_f32_16x16x32_f16",
+        "gfx1100": "v_wmma_f32_16x16x16_f16",
+        "gfx1201": "v_wmma_f32_16x16x16_f16",
+        "gfx90a": "v_mfma_f32_16x16x16f16",
+        "gfx942": "v_mfma_f32_16x16x16_f16",
+        "gfx950": "v_mfma_f32_16x16x32_f16",
     },
     ("*bf16", "fp32", "ieee"): {
-        "gfx1100": "v_wmma_f32_16x16x16_bf16", "gfx1201": "v_wmma_f32_16x16x16_bf16", "gfx90a": "v_mfma_f32_16x16x16bf16_1k",
-        "gfx942": "v_mfma_f32_16x16x16_bf16", "gfx950": "v_mfma_f32_16x16x32_bf16",
+        "gfx1100": "v_wmma_f32_16x16x16_bf16",
+        "gfx1201": "v_wmma_f32_16x16x16_bf16",
+        "gfx90a": "v_mfma_f32_16x16x16bf16_1k",
+        "gfx942": "v_mfma_f32_16x16x16_bf16",
+        "gfx950": "v_mfma_f32_16x16x32_bf16",
     },
     ("*fp32", "fp32", "bf16x3"): {
-        "gfx1100": "v_wmma_f32_16x16x16_bf16", "gfx1201": "v_wmma_f32_16x16x16_bf16", "gfx942": "v_mfma_f32_16x16x16_bf16",
+        "gfx1100": "v_wmma_f32_16x16x16_bf16",
+        "gfx1201": "v_wmma_f32_16x16x16_bf16",
+        "gfx942": "v_mfma_f32_16x16x16_bf16",
     },
     ("*fp32", "fp32", "ieee"): {
-        "gfx1100": "fma", "gfx1201": "fma", "gfx90a": "v_mfma_f32_16x16x4f32", "gfx942": "v_mfma_f32_16x16x4_f32",
+        "gfx1100": "fma",
+        "gfx1201": "fma",
+        "gfx90a": "v_mfma_f32_16x16x4f32",
+        "gfx942": "v_mfma_f32_16x16x4_f32",
     },
-    ("*fp64", "fp64", "ieee"): {"gfx90a": "v_mfma_f64_16x16x4f64", "gfx942": "v_mfma_f64_16x16x4_f64", "gfx1201": "v_fma_f64"},
+    ("*fp64", "fp64", "ieee"): {
+        "gfx90a": "v_mfma_f64_16x16x4f64",
+        "gfx942": "v_mfma_f64_16x16x4_f64",
+        "gfx1201": "v_fma_f64",
+    },
     ("*i8", "int32", "ieee"): {
-        "gfx1100": "v_wmma_i32_16x16x16_iu8", "gfx1201": "v_wmma_i32_16x16x16_iu8", "gfx90a": "v_mfma_i32_16x16x16i8",
-        "gfx942": "v_mfma_i32_16x16x32_i8", "gfx950": "v_mfma_i32_16x16x64_i8",
+        "gfx1100": "v_wmma_i32_16x16x16_iu8",
+        "gfx1201": "v_wmma_i32_16x16x16_iu8",
+        "gfx90a": "v_mfma_i32_16x16x16i8",
+        "gfx942": "v_mfma_i32_16x16x32_i8",
+        "gfx950": "v_mfma_i32_16x16x64_i8",
     },
     ("*u8", "int32", "ieee"): {"gfx1100": "v_wmma_i32_16x16x16_iu8"},
     ("*fp8e4nv", "fp32", "ieee"): {
-        "gfx1100": "v_wmma_f32_16x16x16_f16", "gfx1201": "v_wmma_f32_16x16x16_fp8_fp8", "gfx942": "v_mfma_f32_16x16x16_f16",
+        "gfx1100": "v_wmma_f32_16x16x16_f16",
+        "gfx1201": "v_wmma_f32_16x16x16_fp8_fp8",
+        "gfx942": "v_mfma_f32_16x16x16_f16",
         "gfx950": "v_mfma_f32_16x16x32_fp8_fp8",
     },
     ("*fp8e5", "fp32", "ieee"): {"gfx1201": "v_wmma_f32_16x16x16_bf8_bf8", "gfx950": "v_mfma_f32_16x16x32_bf8_bf8"},
     ("*fp8e4b8", "fp32", "ieee"): {"gfx942": "v_mfma_f32_16x16x32_fp8_fp8", "gfx1201": "v_wmma_f32_16x16x16_f16"},
     ("*fp8e5b16", "fp32", "ieee"): {"gfx942": "v_mfma_f32_16x16x32_bf8_bf8"},
-}  # fmt: skip
+}
 OUT = {"fp32": tl.float32, "fp64": tl.float64, "int32": tl.int32}
 
 
@@ -144,6 +165,24 @@ def test_lanes_talk_without_shared_memory(arch):
         if arch != "gfx942"
         else ("row_mirror" in text and "ds_swizzle" in text)
     )
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
+def test_loads_run_ahead_of_products(arch):
+    """With two stages the loop begins to load the next tiles before its products, and writes them to shared memory after."""
+    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "m": "i32", "n": "i32", "k": "i32"}
+    constants = {"M": 64, "N": 64, "K": 32, "ACC": tl.float32}
+    texts = []
+    for stages in (1, 2):
+        kernel = compiled(hip_kernels.matmul_kernel, arch, signature, constants, ("m", "n", "k"), num_stages=stages)
+        texts.append(kernel.asm["llir"])
+        assert kernel.metadata.spill_bytes == 0 and kernel.metadata.scratch_bytes == 0
+    loops = [text[text.index("\nfor.") :].split("\nfor.end")[0] for text in texts]
+    first_product = [loop.index("llvm.amdgcn.wmma" if arch == "gfx1100" else "llvm.amdgcn.mfma") for loop in loops]
+    last_load = [loop.rindex("load <4 x i32>, ptr addrspace(1)") if "load <4 x i32>" in loop else -1 for loop in loops]
+    last_write = [loop.rindex("ptr addrspace(3) %v", 0, loop.rindex("align 16")) for loop in loops]
+    assert last_load[0] == -1 and 0 < last_load[1] < first_product[1] < last_write[1]
+    assert last_write[0] < first_product[0]
 
 
 def test_options():

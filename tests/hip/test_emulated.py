@@ -1,4 +1,5 @@
-"""The kernels of the bundles run in the emulator (``emulator.py``) and give what the interpreter gives, on every family of processors.
+"""The kernels of the bundles run in the emulator (``emulator.py``) and give what the interpreter gives, on every
+family of processors.
 
 The whole list runs in the tool; here each processor runs a part of it, all of it taken together.
 """
@@ -27,14 +28,14 @@ def chosen():
     for name in CASES:
         number = zlib.crc32(name.encode())
         for i, arch in enumerate(PROCESSORS):
-            if number % len(PROCESSORS) == i or (name.startswith("dot") and (number // 7 + i) % 3 == 0):
+            if number % len(PROCESSORS) == i or (name.startswith(("dot", "matmul")) and (number // 7 + i) % 3 == 0):
                 yield pytest.param(arch, name, id=f"{arch}-{name}")
 
 
 def run(arch, case):
     """What is wrong with the results; empty when nothing is."""
     target = GPUTarget("hip", arch, 0)
-    kernel = compile(hip_bundle.source_of(case), target=target, options={"num_warps": case.warps})
+    kernel = compile(hip_bundle.source_of(case), target=target, options=hip_bundle.options_of(case))
     machine = emulator.Emulator(kernel.asm["llir"], arch, chips.chip_of(arch).lanes, kernel.metadata.threads)
     names = [n for n in case.kernel.arg_names if n in case.arrays or n in case.scalars]
     args = [case.arrays[n][1] if n in case.arrays else case.scalars[n][1] for n in names]

@@ -274,6 +274,7 @@ class FunctionWriter:
         self._values = 0
         self._labels = 0
         self.block = "entry"
+        self.before_branch: Callable[[], None] | None = None  # asked for code to put at the end of each block
 
     # Instructions
 
@@ -331,10 +332,16 @@ class FunctionWriter:
         return name
 
     def br(self, target: str, metadata: str = "") -> None:
+        self._end_block()
         self._lines.append(f"  br label %{target}{metadata}")
 
     def cond_br(self, condition: str, yes: str, no: str, metadata: str = "") -> None:
+        self._end_block()
         self._lines.append(f"  br i1 {condition}, label %{yes}, label %{no}{metadata}")
+
+    def _end_block(self) -> None:
+        if self.before_branch is not None:
+            self.before_branch()
 
     def ret(self, operand: str = "void") -> None:
         self._lines.append(f"  ret {operand}")

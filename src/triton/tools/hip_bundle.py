@@ -2,10 +2,11 @@
 
     python -m triton.tools.hip_bundle gfx1100 FOLDER
 
-``manifest.json`` lists the kernels: code object (``linked`` says whether it is one, or an object file still to be linked), the symbol of the
-kernel, the launch (grid in workgroups, workgroup size, shared memory), how the kernel argument segment is laid out (offset, size and kind of
-every argument, the hidden ones with the values they must have), and for each array the file of its content before and, where the kernel
-writes it, after: computed by the interpreter of this package, with the tolerance ``|got - want| <= atol + rtol * |want|``.
+``manifest.json`` lists the kernels: code object (``linked`` says whether it is one, or an object file still to be
+linked), the symbol of the kernel, the launch (grid in workgroups, workgroup size, shared memory), how the kernel
+argument segment is laid out (offset, size and kind of every argument, the hidden ones with the values they must
+have), and for each array the file of its content before and, where the kernel writes it, after: computed by the
+interpreter of this package, with the tolerance ``|got - want| <= atol + rtol * |want|``.
 """
 
 from __future__ import annotations
@@ -39,10 +40,14 @@ def source_of(case: Case) -> ASTSource:
     return ASTSource(case.kernel, signature, case.constants, attrs)
 
 
+def options_of(case: Case) -> dict[str, int]:
+    return {"num_warps": case.warps, "num_stages": case.stages}
+
+
 def expected(case: Case, target: GPUTarget) -> dict[str, np.ndarray]:
     """Every array after the kernel has run in the interpreter."""
     source, backend = source_of(case), make_backend(target)
-    options = backend.parse_options({"num_warps": case.warps})
+    options = backend.parse_options(dict(options_of(case)))
     module = source.build(options, backend.capabilities(options))
     after = {name: array.copy() for name, (_, array) in case.arrays.items()}
     args: list[Any] = []
@@ -76,7 +81,8 @@ def arguments(case: Case, note: codeobject.Note, threads: int) -> list[dict[str,
 
 
 def hidden_value(kind: str, grid: tuple[int, int, int], threads: int) -> int | None:
-    """What the runtime puts there (LLVM AMDGPU guide, code object version 5); None: an address these kernels do not use."""
+    """What the runtime puts there (LLVM AMDGPU guide, code object version 5); None: an address these kernels do not
+    use."""
     axis = "xyz".find(kind[-1])
     if kind.startswith("hidden_block_count"):
         return grid[axis]
@@ -91,7 +97,7 @@ def hidden_value(kind: str, grid: tuple[int, int, int], threads: int) -> int | N
 
 def write_case(case: Case, target: GPUTarget, folder: Path) -> dict[str, Any]:
     """Compiles and computes one case; its files go to ``folder``. Returns its entry of the manifest."""
-    kernel = compile(source_of(case), target=target, options={"num_warps": case.warps})
+    kernel = compile(source_of(case), target=target, options=options_of(case))
     binary = bytes(kernel.asm["hsaco"])
     note = codeobject.read_note(binary, kernel.metadata.name)
     linked = codegen.is_linked(binary)

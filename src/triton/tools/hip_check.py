@@ -21,7 +21,8 @@ from .hip_kernels import FLOAT8
 
 
 def check_bundle(folder: Path, names: Sequence[str] = ()) -> tuple[int, list[str]]:
-    """Runs the kernels (all, or those named): how many passed, and a sentence for each that did not. Raises HipError without a GPU."""
+    """Runs the kernels (all, or those named): how many passed, and a sentence for each that did not. Raises HipError
+    without a GPU."""
     manifest = json.loads((folder / "manifest.json").read_text())
     arch = str(libtriton.hip_device_attributes(libtriton.hip_current_device())["arch"]).split(":")[0]
     if arch != manifest["arch"]:

@@ -1,6 +1,7 @@
 """The kernels of a HIP bundle: small ones that together use every feature of the language, and their inputs.
 
-A :class:`Case` is a kernel with arguments; ``cases()`` lists them all. Arrays are in memory form (bf16 and 8-bit floats as bits).
+A :class:`Case` is a kernel with arguments; ``cases()`` lists them all. Arrays are in memory form (bf16 and 8-bit
+floats as bits).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _STORAGE = {"fp16": "float16", "bf16": "uint16", "fp32": "float32", "fp64": "flo
 
 @dataclass(frozen=True)
 class Case:
-    """``arrays``: pointer arguments by name, (element type, content); ``scalars``: (type, value). ``tolerance``: relative, absolute."""
+    """``arrays``: pointer arguments by name, (element type, content); ``scalars``: (type, value). ``tolerance``:
+    relative, absolute."""
 
     name: str
     kernel: Any
@@ -34,9 +36,10 @@ class Case:
     grid: tuple[int, int, int] = (1, 1, 1)
     warps: int = 4
     tolerance: tuple[float, float] = EXACT
+    stages: int = 2
 
 
-# Kernels ---------------------------------------------------------------------------------------------------------------
+# Kernels -------------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -164,7 +167,7 @@ def scan_kernel(x, z, OP: tl.constexpr, REVERSE: tl.constexpr, M: tl.constexpr, 
     elif OP == "prod":
         r = tl.cumprod(a, 1, reverse=REVERSE)
     else:
-        p, r = tl.associative_scan((a, a), 1, _recurrence, reverse=REVERSE)
+        _, r = tl.associative_scan((a, a), 1, _recurrence, reverse=REVERSE)
     tl.store(z + at, r.to(z.dtype.element_ty))
 
 
@@ -229,15 +232,15 @@ def batched_kernel(a, b, c, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K
 
 
 @triton.jit
-def matmul_kernel(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def matmul_kernel(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ACC: tl.constexpr):
     rm = tl.program_id(0) * M + tl.arange(0, M)
     rn = tl.program_id(1) * N + tl.arange(0, N)
-    acc = tl.zeros((M, N), tl.float32)
+    acc = tl.zeros((M, N), ACC)
     for start in range(0, k, K):
         rk = start + tl.arange(0, K)
-        x = tl.load(a + rm[:, None] * k + rk[None, :], mask=(rm[:, None] < m) & (rk[None, :] < k), other=0.0)
-        y = tl.load(b + rk[:, None] * n + rn[None, :], mask=(rk[:, None] < k) & (rn[None, :] < n), other=0.0)
-        acc = tl.dot(x, y, acc)
+        x = tl.load(a + rm[:, None] * k + rk[None, :], mask=(rm[:, None] < m) & (rk[None, :] < k), other=0)
+        y = tl.load(b + rk[:, None] * n + rn[None, :], mask=(rk[:, None] < k) & (rn[None, :] < n), other=0)
+        acc = tl.dot(x, y, acc, out_dtype=ACC)
     tl.store(c + rm[:, None] * n + rn[None, :], acc, mask=(rm[:, None] < m) & (rn[None, :] < n))
 
 
@@ -334,7 +337,7 @@ def softmax_kernel(x, z, n, N: tl.constexpr):
     tl.store(z + row * n + i, (e / tl.sum(e, 0)).to(z.dtype.element_ty), mask=i < n)
 
 
-# Inputs -----------------------------------------------------------------------------------------------------------------
+# Inputs --------------------------------------------------------------------------------------------------------------
 
 
 def storage(kind: str) -> np.dtype[Any]:
@@ -344,7 +347,8 @@ def storage(kind: str) -> np.dtype[Any]:
 
 
 def numbers(kind: str, size: int, seed: int = 0, low: float = -8, high: float = 8) -> np.ndarray:
-    """Random numbers in memory form: integers, or floats that bf16 and fp16 hold exactly; any code of 8-bit floats but NaN."""
+    """Random numbers in memory form: integers, or floats that bf16 and fp16 hold exactly; any code of 8-bit floats but
+    NaN."""
     rng = np.random.default_rng(seed)
     if kind == "u1":
         return rng.integers(0, 2, size).astype(bool)
@@ -475,9 +479,15 @@ def _reductions() -> Iterator[Case]:
 
 def _scans() -> Iterator[Case]:
     for op, kind, reverse, m, n, warps in (
-        ("sum", "fp32", False, 2, 128, 4), ("sum", "fp32", True, 2, 128, 2), ("sum", "i32", False, 4, 64, 1), ("sum", "i64", True, 3, 10, 1),
-        ("prod", "fp32", False, 1, 64, 1), ("pair", "fp32", False, 2, 64, 4), ("pair", "fp32", True, 2, 33, 1), ("pair", "i32", False, 1, 256, 8),
-    ):  # fmt: skip
+        ("sum", "fp32", False, 2, 128, 4),
+        ("sum", "fp32", True, 2, 128, 2),
+        ("sum", "i32", False, 4, 64, 1),
+        ("sum", "i64", True, 3, 10, 1),
+        ("prod", "fp32", False, 1, 64, 1),
+        ("pair", "fp32", False, 2, 64, 4),
+        ("pair", "fp32", True, 2, 33, 1),
+        ("pair", "i32", False, 1, 256, 8),
+    ):
         x = numbers(kind, m * n, 7, low=-1, high=1)
         arrays = {"x": (kind, x), "z": (kind, blank(kind, m * n))}
         constants = {"OP": op, "REVERSE": reverse, "M": m, "N": n}
@@ -491,8 +501,12 @@ def _scans() -> Iterator[Case]:
             tolerance=tolerance,
         )
     for kind, descending, m, n, warps in (
-        ("i32", False, 2, 64, 4), ("fp32", True, 1, 128, 4), ("fp16", False, 4, 16, 1), ("u8", True, 2, 32, 2), ("i64", False, 1, 64, 1),
-    ):  # fmt: skip
+        ("i32", False, 2, 64, 4),
+        ("fp32", True, 1, 128, 4),
+        ("fp16", False, 4, 16, 1),
+        ("u8", True, 2, 32, 2),
+        ("i64", False, 1, 64, 1),
+    ):
         arrays = {"x": (kind, numbers(kind, m * n, 8)), "z": (kind, blank(kind, m * n))}
         yield Case(f"sort_{kind}_{m}x{n}", sort_kernel, arrays, {"DESCENDING": descending, "M": m, "N": n}, warps=warps)
     for size, bins, warps in ((256, 16, 4), (100, 7, 1)):
@@ -518,8 +532,16 @@ _OUT = {"fp32": tl.float32, "fp64": tl.float64, "i32": tl.int32, "fp16": tl.floa
 
 def _dots() -> Iterator[Case]:
     shapes = ((16, 16, 16, 1), (32, 64, 32, 4), (64, 32, 64, 4), (16, 16, 64, 2), (5, 7, 3, 1), (2, 32, 8, 4))
-    kinds = [("fp16", "fp32", "ieee"), ("bf16", "fp32", "ieee"), ("fp32", "fp32", "ieee"), ("fp32", "fp32", "bf16x3"), ("fp64", "fp64", "ieee"),
-             ("i8", "i32", "ieee"), ("fp16", "fp16", "ieee"), *((k, "fp32", "ieee") for k in FLOAT8)]  # fmt: skip
+    kinds = [
+        ("fp16", "fp32", "ieee"),
+        ("bf16", "fp32", "ieee"),
+        ("fp32", "fp32", "ieee"),
+        ("fp32", "fp32", "bf16x3"),
+        ("fp64", "fp64", "ieee"),
+        ("i8", "i32", "ieee"),
+        ("fp16", "fp16", "ieee"),
+        *((k, "fp32", "ieee") for k in FLOAT8),
+    ]
     for kind, out, precision in kinds:
         for m, n, k, warps in shapes if kind not in FLOAT8 else shapes[:3]:
             arrays = {
@@ -539,23 +561,19 @@ def _dots() -> Iterator[Case]:
         "c": ("fp32", blank("fp32", 4 * 256)),
     }
     yield Case("dot_batched", batched_kernel, arrays, {"B": 4, "M": 16, "N": 16, "K": 16}, tolerance=(1e-5, 1e-3))
-    for kind in ("fp16", "bf16"):
-        m, n, k = 50, 40, 70
+    for kind, stages in (("fp16", 1), ("fp16", 2), ("fp16", 3), ("bf16", 2), ("fp32", 2), ("i8", 3)):
+        m, n, k = (50, 40, 70) if stages == 1 else (48, 32, 192)
+        out = "i32" if kind == "i8" else "fp32"
         arrays = {
             "a": (kind, numbers(kind, m * k, 18)),
             "b": (kind, numbers(kind, k * n, 19)),
-            "c": ("fp32", blank("fp32", m * n)),
+            "c": (out, blank(out, m * n)),
         }
         scalars = {"m": ("i32", m), "n": ("i32", n), "k": ("i32", k)}
-        yield Case(
-            f"matmul_{kind}",
-            matmul_kernel,
-            arrays,
-            {"M": 32, "N": 32, "K": 32},
-            scalars,
-            (2, 2, 1),
-            tolerance=(1e-5, 1e-3),
-        )
+        constants = {"M": 32, "N": 32, "K": 32, "ACC": _OUT[out]}
+        tolerance = EXACT if kind == "i8" else (1e-5, 1e-3)
+        name = f"matmul_{kind}_{m}x{n}x{k}_stages{stages}"
+        yield Case(name, matmul_kernel, arrays, constants, scalars, (2, 2, 1), tolerance=tolerance, stages=stages)
 
 
 def _atomics() -> Iterator[Case]:

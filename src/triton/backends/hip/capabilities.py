@@ -1,5 +1,5 @@
-"""What each AMD architecture can do. Sources: the AMD instruction set architecture guides (RDNA 2 to 4, CDNA 2 to 4); LLVM "User
-Guide for AMDGPU Backend" (processors, code object version 5, register allocation)."""
+"""What each AMD architecture can do. Sources: the AMD instruction set architecture guides (RDNA 2 to 4, CDNA 2 to 4);
+LLVM "User Guide for AMDGPU Backend" (processors, code object version 5, register allocation)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ CHIPS = {
 
 
 def chip_of(arch: str) -> Chip:
-    """The record for a processor name, which may carry target features (``gfx942:sramecc+``). Raises ValueError for others."""
+    """The record for a processor name, which may carry target features (``gfx942:sramecc+``). Raises ValueError for
+    others."""
     name = arch.split(":")[0]
     if name not in CHIPS:
         raise ValueError(f"AMD architecture {arch!r} is not supported; supported are {', '.join(CHIPS)}")
@@ -75,7 +76,8 @@ def capabilities(arch: str) -> Capabilities:
 
 
 def isa_version(arch: str) -> int:
-    """The number by which the device libraries know a processor: 9402 for gfx942, 9010 for gfx90a, 11000 for gfx1100."""
+    """The number by which the device libraries know a processor: 9402 for gfx942, 9010 for gfx90a, 11000 for
+    gfx1100."""
     digits = arch.split(":")[0].removeprefix("gfx")
     major, minor, stepping = int(digits[:-2]), int(digits[-2], 16), int(digits[-1], 16)
     return major * 1000 + minor * 100 + stepping

@@ -1,4 +1,5 @@
-"""LLVM IR to an AMD code object: an object file by LLVM, linked by ``ld.lld`` into what the HIP runtime loads (an ``hsaco``)."""
+"""LLVM IR to an AMD code object: an object file by LLVM, linked by ``ld.lld`` into what the HIP runtime loads (an
+``hsaco``)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ PASSES = (
     "always-inline,globaldce,infer-address-spaces,function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(licm<allowspeculation>),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,sink)"
 )
-"""Pointers that come from kernel arguments are found to be global; the rest shares, simplifies and moves out of loops."""
+"""Pointers that come from kernel arguments are found to be global; the rest shares, simplifies and moves out of
+loops."""
 CODE_OBJECT_VERSION = 500
 _LLD_PACKAGES = ("_rocm_sdk_core/lib/llvm/bin", "_rocm_sdk_devel/lib/llvm/bin")
 _ROCM_FOLDERS = ("llvm/bin", "lib/llvm/bin")
@@ -45,7 +47,7 @@ def compile_object(text: str, arch: str, features: str, emit: str = "obj") -> An
         emit=(emit,),
         bitcode=tuple(path.read_bytes() for path in library),
     )
-    return made[emit]
+    return dict(made)[emit]
 
 
 def libraries(text: str) -> list[Path]:

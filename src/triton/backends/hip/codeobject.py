@@ -1,7 +1,7 @@
 """Reads the metadata note of an AMD code object: how a kernel gets its arguments, and which resources it takes.
 
-Source: LLVM "User Guide for AMDGPU Backend", "Code Object V5 Metadata": an ELF note of type 32 (NT_AMDGPU_METADATA) by "AMDGPU" holds one
-MessagePack map. MessagePack's formats are those of its specification that LLVM writes.
+Source: LLVM "User Guide for AMDGPU Backend", "Code Object V5 Metadata": an ELF note of type 32 (NT_AMDGPU_METADATA)
+by "AMDGPU" holds one MessagePack map. MessagePack's formats are those of its specification that LLVM writes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _NOTE_SECTION, _METADATA = 7, 32
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One kernel argument. ``kind`` is ``global_buffer``, ``by_value`` or one of the ``hidden_`` kinds; offsets are in the segment."""
+    """One kernel argument. ``kind`` is ``global_buffer``, ``by_value`` or one of the ``hidden_`` kinds; offsets are in
+    the segment."""
 
     offset: int
     size: int

@@ -1,7 +1,7 @@
 """Printing and assertions by the device library's printf, whose text the HIP runtime writes out.
 
-The calls are those that AMD's compilers make for ``printf``: a message is begun, the format is appended, then the arguments, up to seven at a
-time, 8 bytes each (device library ``ockl``).
+The calls are those that AMD's compilers make for ``printf``: a message is begun, the format is appended, then the
+arguments, up to seven at a time, 8 bytes each (device library ``ockl``).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _printed(w: FunctionWriter, cell: Cell, hexadecimal: bool) -> tuple[str, str
     if kind.is_float and not hexadecimal:
         return "%g", w.emit(f"bitcast double {convert.cast(w, cell, f64).text} to i64")
     text, type = cell.text, "i1" if kind.is_bool else f"i{kind.bits}"
-    if kind.is_float and not kind.is_fp8:  # type: ignore[union-attr]
+    if kind.is_float and not kind.is_fp8:
         text = w.emit(f"bitcast {cell.typed} to {type}")
     if kind.bits < 64:
         signed = kind.is_signed and not hexadecimal and not kind.is_float

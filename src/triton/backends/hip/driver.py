@@ -1,4 +1,5 @@
-"""Devices, loading and launching through the HIP runtime, which the native core opens when it is first needed (experimental)."""
+"""Devices, loading and launching through the HIP runtime, which the native core opens when it is first needed
+(experimental)."""
 
 from __future__ import annotations
 

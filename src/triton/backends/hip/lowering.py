@@ -1,19 +1,21 @@
 """The AMD machine for the thread-level lowering: work-item ids, cross-lane moves, memory access, atomics.
 
-Sources: LLVM "User Guide for AMDGPU Backend" (kernel calling convention, implicit arguments of code object version 5, memory model);
-AMD instruction set guides ("Data Parallel Processing", "LDS Permute").
+Sources: LLVM "User Guide for AMDGPU Backend" (kernel calling convention, implicit arguments of code object version 5,
+memory model); AMD instruction set guides ("Data Parallel Processing", "LDS Permute").
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...ir.core import Op
+from ...ir.table import IRError
 from ...ir.types import ElementType, ScalarType, f32
 from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
+from ...lowering.simt.machine import SHARED_SPACE
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from . import debug
 from .capabilities import Chip
@@ -47,6 +49,7 @@ class HipMachine:
     waves_per_eu: int = 0
     extra_attributes: str = ""
     printf: bool = False
+    copies: list[tuple[str, str, int]] = field(default_factory=list)  # loaded, to be written to shared memory
 
     @property
     def lanes(self) -> int:
@@ -82,6 +85,7 @@ class HipMachine:
         w = module.function(name, "void", given, linkage="protected amdgpu_kernel", attributes=attributes)
         for line in casts:
             w.line(line)
+        w.before_branch = lambda: self._write_copies(w)
         return w
 
     def finish(self, module: ModuleWriter, kernel: str) -> None:
@@ -107,7 +111,9 @@ class HipMachine:
         return w.emit(f"load i32, {implicit} {at}, align 4, !invariant.load {w.module.metadata('!{}')}")
 
     def barrier(self, w: FunctionWriter) -> None:
-        """Fences make the waits and cache operations that the memory model asks for; a single wave needs no more than those."""
+        """Fences make the waits and cache operations that the memory model asks for; a single wave needs no more than
+        those."""
+        self._write_copies(w)
         callee = w.module.declare("llvm.amdgcn.s.barrier", "void", [], "convergent nounwind")
         w.line('fence syncscope("workgroup") release')
         w.line(f"call void {callee}()")
@@ -178,17 +184,15 @@ class HipMachine:
         others: Sequence[Cell] | None,
         op: Op,
     ) -> list[str]:
-        """Lanes whose predicate fails read zeros that are there for the purpose: no branch, so that many loads are in flight."""
+        """Lanes whose predicate fails read zeros that are there for the purpose: no branch, so that many loads are in
+        flight."""
         type = llvm_type(element, 0, memory=True)
         full, bytes = _vector(type, count), memory_bytes(element) * count
         space = w.emit(f"addrspacecast {pointer.typed} to {_GLOBAL}")
         if predicate is not None and op.attrs.get("volatile"):
             return self._volatile(w, space, full, type, count, bytes, predicate, others)
         if predicate is not None:
-            zeros = w.module.global_text(
-                _MASKED_OFF, "internal addrspace(1) constant [16 x i8] zeroinitializer, align 16"
-            )
-            space = w.emit(f"select i1 {predicate}, {_GLOBAL} {space}, {_GLOBAL} {zeros}")
+            space = w.emit(f"select i1 {predicate}, {_GLOBAL} {space}, {_GLOBAL} {_zeros(w)}")
         value = w.emit(f"load {_volatile(op)}{full}, {_GLOBAL} {space}, align {bytes}{_hint(w, op)}")
         if predicate is not None and others is not None:
             other = _joined(w, others, type)
@@ -250,7 +254,8 @@ class HipMachine:
     def _atomic(
         self, w: FunctionWriter, op: Op, space: str, values: Sequence[Cell], kind: ScalarType, sync: str, order: str
     ) -> Cell:
-        """Where the processor has no such instruction LLVM makes a loop of compare-and-swap. A NaN operand loses in max and min."""
+        """Where the processor has no such instruction LLVM makes a loop of compare-and-swap. A NaN operand loses in max
+        and min."""
         if op.kind == "atomic_cas":
             type = f"i{kind.bits}"
             texts = [v.text if v.type == type else w.emit(f"bitcast {v.typed} to {type}") for v in values]
@@ -272,6 +277,38 @@ class HipMachine:
             empty = w.module.metadata("!{}")
             notes = f", !amdgpu.no.fine.grained.memory {empty}, !amdgpu.no.remote.memory {empty}"
         return Cell(w.emit(f"atomicrmw {name} {_GLOBAL} {space}, {value.typed}{sync}{notes}"), kind)
+
+    # Copies ahead: loaded where they begin, written to shared memory where the block ends; products run meanwhile
+
+    def async_copy(
+        self, w: FunctionWriter, target: str, source: Cell, bytes: int, predicate: str | None, owner: str | None
+    ) -> None:
+        """Replicas copy too: they write the same, and a branch would end the block."""
+        space = w.emit(f"addrspacecast {source.typed} to {_GLOBAL}")
+        if predicate is not None:
+            space = w.emit(f"select i1 {predicate}, {_GLOBAL} {space}, {_GLOBAL} {_zeros(w)}")
+        value = w.emit(f"load {_vector('i32', bytes // 4)}, {_GLOBAL} {space}, align {bytes}")
+        self.copies.append((target, value, bytes))
+
+    def _write_copies(self, w: FunctionWriter) -> None:
+        for target, value, bytes in self.copies:
+            w.line(f"store {_vector('i32', bytes // 4)} {value}, ptr addrspace({SHARED_SPACE}) {target}, align {bytes}")
+        self.copies.clear()
+
+    def async_commit(self, w: FunctionWriter) -> None:
+        return None
+
+    def async_wait(self, w: FunctionWriter, pending: int) -> None:
+        self._write_copies(w)
+
+    def shared_written(self, w: FunctionWriter) -> None:
+        return None
+
+    def dot_shared(self, c: Context, op: Op) -> list[Cell]:
+        raise IRError(f"{c.reason(op)}: no AMD matrix instruction reads shared memory")
+
+    def dot_wait(self, w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) -> list[list[Cell]]:
+        return [list(cells) for cells in values]
 
     # Elementwise
 
@@ -297,6 +334,11 @@ class HipMachine:
 
     def assertion(self, c: Context, op: Op) -> None:
         debug.check(c, op, self.printf)
+
+
+def _zeros(w: FunctionWriter) -> str:
+    """Where lanes read whose predicate fails."""
+    return w.module.global_text(_MASKED_OFF, "internal addrspace(1) constant [16 x i8] zeroinitializer, align 16")
 
 
 def _vector(type: str, count: int) -> str:

@@ -1,16 +1,16 @@
 """Matrix products by WMMA (RDNA) and MFMA (CDNA): which instruction, in which layouts, and its emission.
 
-Sources: the RDNA 3, RDNA 4, CDNA 2, 3 and 4 instruction set guides (matrix instructions), LLVM's intrinsics for them. All instructions
-used here make a 16x16 tile D = X Y + C. Seen from lane l with h = l / 16, register i:
+Sources: the RDNA 3, RDNA 4, CDNA 2, 3 and 4 instruction set guides (matrix instructions), LLVM's intrinsics for them.
+All instructions used here make a 16x16 tile D = X Y + C. Seen from lane l with h = l / 16, register i:
 
-    X, Y    row (X) or column (Y) l % 16; the k of this lane are a run of consecutive ones, the h-th run of the instruction
+    X, Y    row (X) or column (Y) l % 16; the k of this lane are a run of consecutive ones, the h-th run of all
             (RDNA 3: every lane has all 16, both halves of the wave the same)
     C, D    column l % 16 and row       i + 8h (RDNA 4)     2i + h (RDNA 3)     4h + i (CDNA)     4i + h (CDNA, f64)
 
-Rows are taken for N and columns for M (that is, b comes first), so that a thread holds neighbours along the tile's last axis and stores them
-together. A product does not care in which order K is summed, so a thread may own any k as long as a and b agree: each owns runs of
-consecutive k as long as 16 bytes, which makes its reads of shared memory wide. Sizes smaller than an instruction's are filled with replicas
-along M and N and with zeros along K.
+Rows are taken for N and columns for M (that is, b comes first), so that a thread holds neighbours along the tile's
+last axis and stores them together. A product does not care in which order K is summed, so a thread may own any k as
+long as a and b agree: each owns runs of consecutive k as long as 16 bytes, which makes its reads of shared memory
+wide. Sizes smaller than an instruction's are filled with replicas along M and N and with zeros along K.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ _FLOAT8 = {"f8e4m3": "fp8", "f8e5m2": "bf8", "f8e4b8": "fp8", "f8e5b16": "bf8"}
 class Matrix:
     """One instruction.
 
-    ``name``      of the intrinsic.     ``operand``   LLVM type of one operand.     ``cast``   element the operands are converted to ("": as is).
-    ``run``       log2 of the k a lane has in one instruction.   ``high``   lane bits that number the runs.
+    ``name``      of the intrinsic; ``tail``: its last arguments.
+    ``operand``   LLVM type of one operand, ``bits`` of one of its values; ``acc``: LLVM type of one result.
+    ``run``       log2 of the k a lane has in one instruction.
+    ``high``      how many lane bits number the runs.
     ``rows``      which row bit each of (register bits, then bits of h) is.
-    ``signs``     whether a and b are signed, where the instruction asks.   ``split``   how f32 operands are split into bf16 parts.
+    ``cast``      the type that operands are converted to; none: they are taken as they are.
+    ``signs``     whether a and b are signed, where the instruction asks.
+    ``split``     how f32 operands are split into bf16 parts.
     """
 
     name: str
@@ -137,7 +141,7 @@ def _of(op: Op, chip: Chip) -> Matrix | None:
     return choose(chip, a, b, acc, op.attrs.get("precision", "ieee"))
 
 
-# Layouts ---------------------------------------------------------------------------------------------------------------
+# Layouts -------------------------------------------------------------------------------------------------------------
 
 
 def _log(n: int) -> int:
@@ -145,7 +149,8 @@ def _log(n: int) -> int:
 
 
 def warp_axes(shape: Sequence[int], warps: int) -> list[str]:
-    """Which axis each warp bit takes: batch first, then whichever of M and N leaves the more square piece; "" for a replica."""
+    """Which axis each warp bit takes: batch first, then whichever of M and N leaves the more square piece; "" for a
+    replica."""
     batch, m, n = [1, *shape] if len(shape) == 2 else list(shape)
     left = {"b": _log(batch), "m": max(0, _log(m) - _log(SIDE)), "n": max(0, _log(n) - _log(SIDE))}
     size = {"m": _log(m), "n": _log(n)}
@@ -228,7 +233,7 @@ def _accumulator(type: TensorType, matrix: Matrix, warps: Sequence[str], spread:
     return LinearLayout(type.shape, _real(register), tuple(lane), warp)
 
 
-# Emission ------------------------------------------------------------------------------------------------------------------
+# Emission ------------------------------------------------------------------------------------------------------------
 
 
 class _Product:
@@ -276,7 +281,7 @@ class _Product:
                 acc[r] = Cell(w.emit(f"extractelement {type} {value}, i32 {i}"), wide)
         return [casts.cast(w, cell, kind) for cell in acc]
 
-    # Which elements: indices at lane 0, warp 0 --------------------------------------------------------------------------
+    # Which elements: indices at lane 0, warp 0 ----------------------------------------------------------------------
 
     def flat(self, which: int, at: dict[str, int]) -> int:
         """The index of coordinates by axis name, of those axes that the operand has besides k."""
@@ -321,10 +326,11 @@ class _Product:
             found.append(None if number >> len(mine) else sum(v for bit, v in enumerate(mine) if number >> bit & 1))
         return found
 
-    # Values ------------------------------------------------------------------------------------------------------------
+    # Values ---------------------------------------------------------------------------------------------------------
 
     def masked(self, which: int) -> list[Cell]:
-        """The operand's cells with zeros where k is outside K: padding, and lanes beyond a K of fewer runs than the instruction's."""
+        """The operand's cells with zeros where k is outside K: padding, and lanes beyond a K of fewer runs than the
+        instruction's."""
         c, w = self.c, self.w
         value, layout = self.op.operands[which], self.layouts[which]
         cells = c.tile(value)

@@ -8,16 +8,18 @@ from typing import Any, ClassVar
 
 from ..._C import libtriton
 from ...ir.capabilities import Capabilities
-from ...ir.core import Module
+from ...ir.core import Module, Op
 from ...ir.types import PointerType, ScalarType
 from ...lowering.simt.context import SHARED
 from ...lowering.simt.lower import lower_module
 from ...lowering.simt.machine import SHARED_SPACE
 from ...lowering.writer import ModuleWriter
-from ...passes.assign_layouts import LayoutOptions, assign_layouts
+from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts
+from ...passes.dce import dce
 from ...passes.expand_dot_scaled import expand_dot_scaled
 from ...passes.manager import Pass, run_passes
 from ...passes.pipeline import TILE_PASSES
+from ...passes.pipeline_loads import PipelineOptions, pipeline_loads
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from ..tools import find_bitcode
 from . import capabilities as chips
@@ -30,7 +32,8 @@ PASSES = (Pass("expand dot_scaled", expand_dot_scaled), *TILE_PASSES)
 
 @dataclass(frozen=True)
 class HIPOptions:
-    """Options of one compilation. ``num_stages``, ``matrix_instr_nonkdim``, ``kpack`` and ``schedule_hint`` have no effect yet."""
+    """Options of one compilation. ``matrix_instr_nonkdim``, ``kpack`` and ``schedule_hint`` have no
+    effect yet."""
 
     num_warps: int = 4
     waves_per_eu: int = 0
@@ -115,11 +118,18 @@ class HIPBackend(BaseBackend):
         stages["hsaco"] = lambda text, metadata: self.assemble(text, metadata, options)
 
     def lay_out(self, module: Module, options: HIPOptions) -> Module:
-        def dots(op: Any, layout: LayoutOptions) -> Any:
+        """Layouts first; then copies ahead, because they need to know them; the loads they replace last."""
+
+        def dots(op: Op, layout: LayoutOptions) -> DotChoice:
             return matrix.layouts(op, layout, self.chip)
 
-        layout = LayoutOptions(self.chip.lanes, options.num_warps, dots)
-        return run_passes(module, (Pass("assign layouts", lambda m: assign_layouts(m, layout), "layout"),))
+        choice = LayoutOptions(self.chip.lanes, options.num_warps, dots)
+        steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
+        if options.num_stages > 1:
+            ahead = PipelineOptions(options.num_stages, self.chip.shared // 2, lambda op: False)
+            steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
+            steps.append(Pass("dce after pipelining", dce))
+        return run_passes(module, steps)
 
     def lower(self, module: Module, metadata: dict[str, Any], options: HIPOptions) -> str:
         machine = HipMachine(
@@ -185,7 +195,8 @@ def _sized_shared(text: str, size: int) -> str:
 
 
 def _inline_tensors(module: Module) -> Module:
-    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to be passed in."""
+    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to
+    be passed in."""
     for function in module.functions.values():
         types = [*(v.type for v in function.args), *function.result_types]
         if any(not isinstance(t, (ScalarType, PointerType)) for t in types):
