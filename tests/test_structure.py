@@ -27,6 +27,7 @@ MAX_LINES = 650
 MAX_PASS_LINES = 300
 MAX_FUNCTION_LINES = 70
 LONG_FILES = {
+    "passes/pipeline_loads.py": "one loop rewritten as a whole: which loads, what runs ahead, prologue, body",
     "passes/assign_layouts.py": "one dataflow problem: what layout each op wants and how it is rebuilt in it",
     "runtime/jit.py": "the launch path, whose parts share one class",
 }

@@ -6,7 +6,7 @@ compute-sanitizer --tool memcheck python tests/gpu/sanitize.py        (also --to
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import features as f
 import torch
 

@@ -365,7 +365,8 @@ _BUFFER = Operand("buffer", t.SHARED)
 _LAYOUT_ONLY = ("layout",)
 _op("alloc_shared", "Room for tiles in shared memory. `inner` is the axis whose elements lie side by side; rows of 128 "
     "bytes are swizzled so that columns do not meet in banks.", attrs={"inner": Attr("int")}, check=_check_alloc,
-    effects=("write",), results=1, stages=_LAYOUT_ONLY, example="() => %r = alloc_shared {inner = 1} : shared<3 of 16x64xf16>")
+    effects=("write",), results=1, stages=_LAYOUT_ONLY,
+    example="() => %r = alloc_shared {inner = 1} : shared<3 of 16x64xf16>")
 _op("async_copy", "Begins to copy a tile from global memory to a slot; where the mask fails the slot gets zeros.",
     _BUFFER, _SLOT,
     Operand("pointer", t.PTR), Operand("mask", t.BOOL, "optional"), infer=t.none, check=_check_shared_tile,
@@ -375,7 +376,8 @@ _op("async_copy", "Begins to copy a tile from global memory to a slot; where the
 _op("async_commit", "The copies begun since the last commit are one group.", infer=t.none, effects=("write",),
     stages=_LAYOUT_ONLY, example="() => async_commit")
 _op("async_wait", "All but the last `pending` groups are there, for all threads of the program.",
-    attrs={"pending": Attr("int")}, infer=t.none, effects=("read", "write"), stages=_LAYOUT_ONLY, example="() => async_wait {pending = 1}")
+    attrs={"pending": Attr("int")}, infer=t.none, effects=("read", "write"), stages=_LAYOUT_ONLY,
+    example="() => async_wait {pending = 1}")
 _op("shared_load", "A tile read from a slot.", _BUFFER, _SLOT, check=_check_shared_tile, effects=("read",), results=1,
     stages=_LAYOUT_ONLY,
     example="(%b: shared<2 of 16x64xf16>, %i: i32) => %r = shared_load %b, %i : 16x64xf16 #L0")
@@ -396,8 +398,8 @@ def _check_dot_shared(op: Op) -> None:
     _check(fits, f"a {shapes[0]} x b {shapes[1]} does not give {op.operands[4].type}")
 
 
-_op("dot_shared", "Begins a x b + acc with b, and a unless it is a tile in registers, in shared memory. The accumulator "
-    "must not be touched before dot_wait.", Operand("a"), Operand("a_slot", t.SCALAR_INT), Operand("b", t.SHARED),
+_op("dot_shared", "Begins a x b + acc with b, and a unless it is a tile in registers, in shared memory. The "
+    "accumulator must not be touched before dot_wait.", Operand("a"), Operand("a_slot", t.SCALAR_INT), Operand("b", t.SHARED),
     Operand("b_slot", t.SCALAR_INT), Operand("acc", t.NUM),
     attrs={"a_transposed": Attr("bool", False), "b_transposed": Attr("bool", False)}, infer=t.like(4),
     check=_check_dot_shared, effects=("read", "write"), stages=_LAYOUT_ONLY,
@@ -488,7 +490,8 @@ def _check_if(op: Op) -> None:
 
 _op("for", "Counts from `low` to `high` (not included) by `step`, downward when step is negative; the region gets the "
     "counter and the carried values. No trip when the range is empty or step is 0. With `in_flight` (laid-out stage) "
-    "slots are refilled one trip later, so that a product may still run when its trip ends.", Operand("low", t.SCALAR_INT),
+    "slots are refilled one trip later, so that a product may still run when its trip ends.",
+    Operand("low", t.SCALAR_INT),
     Operand("high", t.SCALAR_INT), Operand("step", t.SCALAR_INT), Operand("inits", t.ANY, "many"), regions=("body",),
     attrs={"num_stages": Attr("int", None), "unroll": Attr("int", None), "flatten": Attr("bool", False),
            "warp_specialize": Attr("bool", False), "disallow_acc_multi_buffer": Attr("bool", False),

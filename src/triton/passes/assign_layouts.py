@@ -55,6 +55,7 @@ _OWN_LAYOUT = frozenset(
     {"reduce", "scan", "sort", "histogram", "print", "assert", "map"}
 )  # take operands as they are, alike
 _CONTROL = frozenset({"for", "while", "if"})
+_SPREADS = frozenset({"expand_dims", "broadcast"})  # made again from the small operand, wherever that lies
 
 
 def assign_layouts(module: Module, options: LayoutOptions) -> Module:
@@ -150,7 +151,8 @@ class _Guess:
         self.options = options
         self.facts = axis_analysis.analyse(function)
         self.layouts: dict[Value, LinearLayout] = {}
-        self.transparent: set[Value] = set()
+        self.free: set[Value] = set()  # made from constants and scalars alone, at little cost
+        self.spread: set[Value] = set()  # expanded or broadcast from something that is not free
         self.dots: dict[Op, DotChoice] = {}
         self.anchors: dict[Op, LinearLayout] = {}
         self.pointer_uses: dict[Value, Op] = {}
@@ -206,8 +208,11 @@ class _Guess:
         if not any(_is_tensor(r) for r in op.results):
             return
         tensors = [v for v in op.operands if _is_tensor(v)]
-        if is_cheap(op) and all(v in self.transparent for v in tensors):
-            self.transparent.update(op.results)
+        if is_cheap(op) and all(v in self.free for v in tensors):
+            self.free.update(op.results)
+            return
+        if op.kind in _SPREADS:
+            self.spread.update(op.results)
             return
         for result in op.results:
             self.set(result, self.anchors[op] if op in self.anchors else self.produced(op, result, tensors))
@@ -266,7 +271,8 @@ class _Rewrite:
         self.table = table
         self.scopes: list[dict[tuple[Value, LinearLayout], Value]] = []
         self.home: dict[Value, LinearLayout] = {}
-        self.out: list[Op] = []
+        self.level: dict[Value, int] = {}
+        self.outs: list[list[Op]] = []
         self.loc = guesses.function.loc
 
     def function(self, function: Function) -> None:
@@ -281,6 +287,7 @@ class _Rewrite:
         if layout is not None:
             value.type = self.typed(value.type, layout)
             self.home[value] = layout
+            self.level[value] = len(self.scopes) - 1
             self.scopes[-1][value, layout] = value
 
     def block(
@@ -288,7 +295,7 @@ class _Rewrite:
     ) -> list[Op]:
         """The block's ops rebuilt; its arguments get ``args``, and with ``yields`` its last operands are brought to
         those."""
-        outer, self.out = self.out, []
+        self.outs.append([])
         self.scopes.append({})
         for arg, layout in zip(block.args, args, strict=True):
             self.define(arg, layout)
@@ -300,10 +307,9 @@ class _Rewrite:
             self.loc = end.loc
             first = len(end.operands) - len(yields)
             end.operands[first:] = self.wanted(end.operands[first:], yields)
-            self.out.append(end)
+            self.outs[-1].append(end)
         self.scopes.pop()
-        result, self.out = self.out, outer
-        return result
+        return self.outs.pop()
 
     def wanted(self, values: Sequence[Value], layouts: Sequence[LinearLayout | None]) -> list[Value]:
         return [v if layout is None else self.want(v, layout) for v, layout in zip(values, layouts, strict=True)]
@@ -315,20 +321,22 @@ class _Rewrite:
             if found is not None:
                 return found
         op = value.op
-        if value in self.guesses.transparent and op is not None:
+        if op is not None and (value in self.guesses.free or value in self.guesses.spread):
             layouts = [operand_layout(op, v, layout) if _is_tensor(v) else None for v in op.operands]
             made = Op(
                 op.kind, self.wanted(op.operands, layouts), [self.typed(value.type, layout)], dict(op.attrs), (), op.loc
             )
+            level = len(self.scopes) - 1
         else:
             made = Op("convert_layout", [value], [self.typed(value.type, layout)], {}, (), self.loc)
-        self.out.append(made)
+            level = self.level[value]  # outside of loops that the value comes into from outside
+        self.outs[level].append(made)
         made.results[0].name = value.name
-        self.scopes[-1][value, layout] = made.results[0]
+        self.scopes[level][value, layout] = made.results[0]
         return made.results[0]
 
     def op(self, op: Op) -> None:
-        if op.results and op.results[0] in self.guesses.transparent:
+        if op.results and (op.results[0] in self.guesses.free or op.results[0] in self.guesses.spread):
             return  # made where it is wanted
         if op.kind in _CONTROL:
             self.control(op)
@@ -336,7 +344,7 @@ class _Rewrite:
         for region in op.regions:
             region.ops = self.block(region, [None] * len(region.args), None)
         op.operands = self.wanted(op.operands, self.operand_layouts(op))
-        self.out.append(op)
+        self.outs[-1].append(op)
         for result in op.results:
             if _is_tensor(result):
                 self.define(result, self.result_layout(op, result))
@@ -397,7 +405,7 @@ class _Rewrite:
             before = op.kind == "while" and number == 0
             takes = {"for": [None, *carried], "while": carried if before else results, "if": []}[op.kind]
             region.ops = self.block(region, takes, results if before or op.kind == "if" else carried)
-        self.out.append(op)
+        self.outs[-1].append(op)
         for result, layout in zip(op.results, results, strict=True):
             self.define(result, layout)
 

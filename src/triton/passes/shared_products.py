@@ -1,7 +1,8 @@
 """Turns products whose operands are to be read from shared memory into asynchronous ones.
 
 Requires: stage ``layout``, after ``pipeline_loads``; a target whose hook says which products its instructions read from
-memory. Ensures: each such ``dot`` is a ``dot_shared`` and a ``dot_wait``. An operand that ``pipeline_loads`` put into slots is
+memory.
+Ensures: each such ``dot`` is a ``dot_shared`` and a ``dot_wait``. An operand that ``pipeline_loads`` put into slots is
 read where it lies, transposed or not; b otherwise is stored to a slot of its own first, a stays in registers. In a loop
 marked ``in_flight`` a product is awaited one trip later, the last one after the loop.
 

@@ -419,12 +419,12 @@ def _call(w: FunctionWriter, instruction: str, x: str) -> str:
 
 
 def _exp2(w: FunctionWriter, x: str) -> str:
-    """ex2.approx is inexact for denormal results; those are computed 2^32 higher and scaled down, which is exact."""
-    low = w.emit(f"fcmp olt float {x}, {_literal(-126.0)}")
-    raised = w.emit(f"fadd float {x}, {_literal(32.0)}")
-    power = _call(w, "ex2.approx.f32", w.emit(f"select i1 {low}, float {raised}, float {x}"))
-    scale = w.emit(f"select i1 {low}, float {_literal(2.0**-32)}, float {_literal(1.0)}")
-    return w.emit(f"fmul float {power}, {scale}")
+    """ex2 flushes denormal results, or makes them inexactly: they are computed 2^32 higher and scaled down, exactly."""
+    asm = (
+        "{ .reg .pred p; .reg .f32 t; setp.lt.f32 p, $1, 0fC2FC0000; mov.f32 t, $1; @p add.f32 t, t, 0f42000000; "
+        "ex2.approx.ftz.f32 $0, t; @p mul.f32 $0, $0, 0f2F800000; }"
+    )  # -126, 32 and 2^-32
+    return w.emit(f'call float asm "{asm}", "=f,f"(float {x})')
 
 
 def _exp(w: FunctionWriter, x: str) -> str:
