@@ -490,7 +490,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         ("build", "build the native core in place", None),
         ("package", "build and test the conda package", None),
         ("channel", "make the channel of build dependencies", None),
-        ("hip-bundle", "write a folder of kernels to check on an AMD GPU", "the architecture, such as gfx1100, and a folder"),
+        ("hip-bundle", "write a folder of kernels to check on an AMD GPU", "an architecture (gfx1100), and a folder"),
     ):
         command = commands.add_parser(name, help=help_text, description=help_text)
         if name in ("run", "package", "channel"):
