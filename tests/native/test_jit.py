@@ -49,7 +49,8 @@ def test_libm_is_found(load: Load, name: str) -> None:
 
 
 def test_process_symbols_are_found(load: Load) -> None:
-    code = load("declare i32 @getpid()\ndefine i32 @f() {\n  %r = call i32 @getpid()\n  ret i32 %r\n}")
+    name = "GetCurrentProcessId" if sys.platform == "win32" else "getpid"
+    code = load(f"declare i32 @{name}()\ndefine i32 @f() {{\n  %r = call i32 @{name}()\n  ret i32 %r\n}}")
     import os
 
     assert ctypes.CFUNCTYPE(ctypes.c_int32)(code.address("f"))() == os.getpid()

@@ -32,7 +32,7 @@ def test_host_target_is_complete() -> None:
 
 
 def test_one_binary_for_every_python() -> None:
-    assert Path(libtriton.__file__).name == "libtriton.abi3.so"
+    assert Path(libtriton.__file__).name == ("libtriton.pyd" if sys.platform == "win32" else "libtriton.abi3.so")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads an ELF file")
