@@ -102,10 +102,10 @@ def link(obj: bytes, command: Sequence[str]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
         source, target = Path(folder) / "kernel.o", Path(folder) / "kernel.hsaco"
         source.write_bytes(obj)
-        flags = ["-shared", "--no-undefined", "--build-id=none", str(source), "-o", str(target)]
-        done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
+        flags = ["-shared", "--no-undefined", "--build-id=none", source.name, "-o", target.name]
+        done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False, cwd=folder)
         if done.returncode:
-            raise LinkError(f"ld.lld ended with {done.returncode}: {done.stderr.replace(str(source), 'kernel.o')}")
+            raise LinkError(f"ld.lld ended with {done.returncode}: {done.stderr}")
         return target.read_bytes()
 
 

@@ -120,13 +120,15 @@ class HIPBackend(BaseBackend):
     def lay_out(self, module: Module, options: HIPOptions) -> Module:
         """Layouts first; then copies ahead, because they need to know them; the loads they replace last."""
 
-        def dots(op: Op, layout: LayoutOptions) -> DotChoice:
-            return matrix.layouts(op, layout, self.chip)
+        stages = options.num_stages
+
+        def dots(op: Op, options: LayoutOptions) -> DotChoice:
+            return matrix.layouts(op, options, self.chip)
 
         choice = LayoutOptions(self.chip.lanes, options.num_warps, dots)
         steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
-        if options.num_stages > 1:
-            ahead = PipelineOptions(options.num_stages, self.chip.shared // 2, lambda op: False)
+        if stages > 1:
+            ahead = PipelineOptions(stages, self.chip.shared // 2, lambda op: False)
             steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
             steps.append(Pass("dce after pipelining", dce))
         return run_passes(module, steps)
