@@ -379,7 +379,8 @@ def test_carried_types(type: str, trips: int) -> None:
     body = f"""%z = constant {{value = 0}} : i32
 %o = constant {{value = 1}} : i32
 %n = constant {{value = {trips}}} : i32
-%r, %s, %p = for %z, %n, %o, %a, %b, %pa : 21x{type}, {type}, ptr<{type}> (%i: i32, %x: 21x{type}, %y: {type}, %q: ptr<{type}>) {{
+%r, %s, %p = for %z, %n, %o, %a, %b, %pa : 21x{type}, {type}, ptr<{type}>
+    (%i: i32, %x: 21x{type}, %y: {type}, %q: ptr<{type}>) {{
   %f = flip %x {{axis = 0}} : 21x{type}
   %ys = splat %y : 21x{type}
   %g = {step} %f, %ys : 21x{type}

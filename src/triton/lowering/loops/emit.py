@@ -152,7 +152,7 @@ class FunctionEmitter:
         return False
 
     def fill(self, value: Value, buffer: Buffer, idle: Value | None = None) -> None:
-        """Computes every element of ``value`` into ``buffer``; where the mask ``idle`` does not hold it may be left as it is."""
+        """Computes every element of ``value`` into ``buffer``; where ``idle`` does not hold, it may stay as it is."""
         held = self.buffers.get(value)
         if held is not None and held.strides == buffer.strides:
             copy(self, held, buffer)

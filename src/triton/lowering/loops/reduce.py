@@ -21,7 +21,6 @@ from .emit import FunctionEmitter, rule
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
 from .nest import Shape, Survey, choose, count, count_between, find_bounds, survey, vectors
 
-
 _CACHE = 32 << 10
 """Bytes of a tile from which it is read in the order of memory."""
 
