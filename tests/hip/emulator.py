@@ -488,6 +488,8 @@ class Workgroup:
             lane = self.number % self.lanes
             low = np.minimum(lane, 32) if name == "mbcnt.lo" else np.maximum(lane - 32, 0)
             return (args[1] + low).astype(np.uint32)
+        if name.startswith("raw.buffer."):
+            return self.buffer(name, types, args, mask)
         lane, first = self.number % self.lanes, self.number - self.number % self.lanes
         if name == "ds.bpermute":
             return self.moved(args[1], first + (args[0] >> np.uint32(2)) % np.uint32(self.lanes), mask)
@@ -508,6 +510,27 @@ class Workgroup:
             waves = [slice(w, w + self.lanes) for w in range(0, every, self.lanes)]
             return np.concatenate([self.machine.matrix(name, types, [a[w] for a in args]) for w in waves])
         raise NotImplementedError(name)
+
+    def buffer(self, name: str, types: list[Type], args: list[np.ndarray], mask: np.ndarray) -> Any:
+        """Accesses out of a buffer's bounds give 0 or do nothing."""
+        is_store = ".store." in name
+        suffix = name.rsplit(".", 1)[1]
+        vector = re.fullmatch(r"v(\d+)(i32)", suffix)
+        type = Type(vector[2], int(vector[1])) if vector else Type(suffix)
+        data, (words, offset, more) = (args[0], args[1:4]) if is_store else (None, args[:3])
+        if len(np.unique(words[mask], axis=0)) > 1:
+            raise EmulationError("a buffer descriptor that is not the same in all lanes")
+        wanted = 0x00020000 if self.lanes == 64 else 0x31014000 if self.machine.arch < "gfx11" else 0x31004000
+        assert (words[:, 3] == wanted).all(), "last word of the buffer descriptor"
+        base = words[:, 0].astype(np.uint64) | (words[:, 1] & 0xFFFF).astype(np.uint64) << np.uint64(32)
+        inside = mask & (offset.astype(np.int64) + type.bytes <= words[:, 2].astype(np.int64))
+        at = self.machine.memory.place((base + offset + more)[inside], type.bytes)
+        if data is not None:
+            self.machine.memory.data[at] = to_bytes(data[inside], type)
+            return None
+        result = self.blank(type)
+        result[inside] = from_bytes(self.machine.memory.data[at], type)
+        return result
 
     def moved(self, value: np.ndarray, source: np.ndarray, mask: np.ndarray) -> np.ndarray:
         source = source.astype(np.int64)

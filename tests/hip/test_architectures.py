@@ -9,9 +9,11 @@ import zlib
 
 import features
 import pytest
-from hip_tools import ARCHITECTURES, compiled, has_library
+from hip_tools import ARCHITECTURES, compiled, has_library, source_of
 
+import triton
 import triton.language as tl
+from triton.backends.compiler import GPUTarget
 from triton.backends.hip import capabilities as chips
 from triton.backends.hip import codegen, codeobject
 from triton.compiler.errors import CodeGenerationError
@@ -183,6 +185,20 @@ def test_loads_run_ahead_of_products(arch):
     last_write = [loop.rindex("ptr addrspace(3) %v", 0, loop.rindex("align 16")) for loop in loops]
     assert last_load[0] == -1 and 0 < last_load[1] < first_product[1] < last_write[1]
     assert last_write[0] < first_product[0]
+
+
+@pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201", "gfx90a", "gfx942", "gfx950"])
+def test_buffers_check_bounds(arch):
+    """Pointers that promise their range are read and written through buffers; masks need no branches then."""
+    source = source_of(
+        features.add_kernel, {"x": "*fp32", "y": "*fp32", "z": "*fp32", "n": "i32"}, {"BLOCK": 1024}, ("n",)
+    )
+    for path in source.attrs:
+        if path < (3,):
+            source.attrs[path].append(("tt.pointer_range", 32))
+    text = triton.compile(source, target=GPUTarget("hip", arch, 0)).asm["amdgcn"]
+    assert re.search(r"buffer_load_(dwordx4|b128)", text) and re.search(r"buffer_store_(dwordx4|b128)", text)
+    assert "global_load" not in text and "exec" not in text
 
 
 def test_options():

@@ -188,7 +188,9 @@ class _Arguments:
     def leaf(self, name: str, type: Any, promises: Sequence[tuple[str, int]] = ()) -> tensor:
         self.types.append(type.ir)
         self.names.append(name)
-        self.attrs.append({"divisible": int(v)} if (v := dict(promises).get("tt.divisibility")) else {})
+        known = dict(promises)
+        names = (("tt.divisibility", "divisible"), ("tt.pointer_range", "range_bits"))
+        self.attrs.append({ours: int(known[name]) for name, ours in names if known.get(name)})
         made = tensor(None, type)  # type: ignore[arg-type]
         self.placeholders.append(made)
         return made

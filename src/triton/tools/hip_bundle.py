@@ -36,7 +36,8 @@ def source_of(case: Case) -> ASTSource:
         **{n: kind for n, (kind, _) in case.scalars.items()},
     }
     signature = {name: given.get(name, "constexpr") for name in names}
-    attrs = {(names.index(name),): [("tt.divisibility", 16)] for name in case.arrays}
+    promises = [("tt.divisibility", 16), *([("tt.pointer_range", 32)] if case.bounded else [])]
+    attrs = {(names.index(name),): promises for name in case.arrays}
     return ASTSource(case.kernel, signature, case.constants, attrs)
 
 

@@ -29,6 +29,14 @@ class Chip:
     waves: int = 8
 
     @property
+    def buffer_word(self) -> int:
+        """The last word of a buffer descriptor: 32-bit data, bounds counted in bytes (ISA guides, "Buffer Resource
+        Descriptor")."""
+        if self.lanes == 64:
+            return 0x00020000
+        return 0x31004000 if self.matrix else 0x31014000
+
+    @property
     def has_row_xmask(self) -> bool:
         """DPP ``row_xmask`` and ``v_permlanex16`` came with RDNA."""
         return self.lanes == 32

@@ -17,7 +17,7 @@ from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
 from ...lowering.simt.machine import SHARED_SPACE
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
-from . import debug
+from . import buffer, debug
 from .capabilities import Chip
 from .matrix import matrix_dot
 
@@ -49,6 +49,8 @@ class HipMachine:
     waves_per_eu: int = 0
     extra_attributes: str = ""
     printf: bool = False
+    bounded: frozenset[str] = frozenset()  # parameters that point to less than 2 GiB
+    offsets: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # see buffer.py
     copies: list[tuple[str, str, int]] = field(default_factory=list)  # loaded, to be written to shared memory
 
     @property
@@ -81,6 +83,8 @@ class HipMachine:
                 continue
             given.append(f"{_GLOBAL}{found[1] or ''} {found[2]}.global")
             casts.append(f"{found[2]} = addrspacecast {_GLOBAL} {found[2]}.global to ptr")
+            if found[2] in self.bounded:
+                self.offsets[name, found[2]] = found[2], "0"
         attributes = f"{module.attributes(' '.join(notes))} !reqd_work_group_size {size}"
         w = module.function(name, "void", given, linkage="protected amdgpu_kernel", attributes=attributes)
         for line in casts:
@@ -184,16 +188,22 @@ class HipMachine:
         others: Sequence[Cell] | None,
         op: Op,
     ) -> list[str]:
-        """Lanes whose predicate fails read zeros that are there for the purpose: no branch, so that many loads are in
-        flight."""
+        """Lanes whose predicate fails read zeros: out of bounds of a buffer, or from a constant that is there for the
+        purpose. There is no branch, so that many loads are in flight."""
         type = llvm_type(element, 0, memory=True)
         full, bytes = _vector(type, count), memory_bytes(element) * count
         space = w.emit(f"addrspacecast {pointer.typed} to {_GLOBAL}")
         if predicate is not None and op.attrs.get("volatile"):
             return self._volatile(w, space, full, type, count, bytes, predicate, others)
-        if predicate is not None:
-            space = w.emit(f"select i1 {predicate}, {_GLOBAL} {space}, {_GLOBAL} {_zeros(w)}")
-        value = w.emit(f"load {_volatile(op)}{full}, {_GLOBAL} {space}, align {bytes}{_hint(w, op)}")
+        raw = (
+            buffer.load(w, self, pointer, bytes, predicate) if type != "ptr" and not op.attrs.get("volatile") else None
+        )
+        if raw is not None:
+            value = w.emit(f"bitcast {buffer.word(bytes)} {raw} to {full}") if buffer.word(bytes) != full else raw
+        else:
+            if predicate is not None:
+                space = w.emit(f"select i1 {predicate}, {_GLOBAL} {space}, {_GLOBAL} {_zeros(w)}")
+            value = w.emit(f"load {_volatile(op)}{full}, {_GLOBAL} {space}, align {bytes}{_hint(w, op)}")
         if predicate is not None and others is not None:
             other = _joined(w, others, type)
             value = w.emit(f"select i1 {predicate}, {full} {value}, {full} {other}")
@@ -223,6 +233,12 @@ class HipMachine:
         type = llvm_type(values[0].element, 0, memory=True)
         full, bytes = _vector(type, len(values)), memory_bytes(values[0].element) * len(values)
         value = _joined(w, values, type)
+        if (
+            type != "ptr"
+            and not op.attrs.get("volatile")
+            and buffer.store(w, self, pointer, value, full, bytes, predicate)
+        ):
+            return
         space = w.emit(f"addrspacecast {pointer.typed} to {_GLOBAL}")
         line = f"store {_volatile(op)}{full} {value}, {_GLOBAL} {space}, align {bytes}{_hint(w, op)}"
         if predicate is None:
@@ -314,6 +330,8 @@ class HipMachine:
 
     def elementwise(self, w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell] | None:
         kind = args[0].element if args else None
+        if op.kind == "addptr":
+            return buffer.advance(w, self, op, args)
         if op.kind == "div" and kind == f32 and op.attrs.get("approx"):
             note = w.module.metadata("!{float 2.5}")
             return [Cell(w.emit(f"fdiv float {args[0].text}, {args[1].text}, !fpmath {note}"), f32)]

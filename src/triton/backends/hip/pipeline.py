@@ -134,8 +134,14 @@ class HIPBackend(BaseBackend):
         return run_passes(module, steps)
 
     def lower(self, module: Module, metadata: dict[str, Any], options: HIPOptions) -> str:
+        kernel = module.kernel
         machine = HipMachine(
-            self.chip, options.num_warps, options.waves_per_eu, _attributes(options.llvm_fn_attrs), _can_print()
+            self.chip,
+            options.num_warps,
+            options.waves_per_eu,
+            _attributes(options.llvm_fn_attrs),
+            _can_print(),
+            frozenset(f"%arg{i}" for i, attrs in enumerate(kernel.arg_attrs) if attrs.get("range_bits") == 32),
         )
         writer = ModuleWriter(features(options.enable_fp_fusion), c_function=device_function)
         lowered = lower_module(module, machine, writer)
