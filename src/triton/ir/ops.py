@@ -399,8 +399,8 @@ def _check_dot_shared(op: Op) -> None:
 
 
 _op("dot_shared", "Begins a x b + acc with b, and a unless it is a tile in registers, in shared memory. The "
-    "accumulator must not be touched before dot_wait.", Operand("a"), Operand("a_slot", t.SCALAR_INT), Operand("b", t.SHARED),
-    Operand("b_slot", t.SCALAR_INT), Operand("acc", t.NUM),
+    "accumulator must not be touched before dot_wait.", Operand("a"), Operand("a_slot", t.SCALAR_INT),
+    Operand("b", t.SHARED), Operand("b_slot", t.SCALAR_INT), Operand("acc", t.NUM),
     attrs={"a_transposed": Attr("bool", False), "b_transposed": Attr("bool", False)}, infer=t.like(4),
     check=_check_dot_shared, effects=("read", "write"), stages=_LAYOUT_ONLY,
     example="(%a: shared<2 of 64x16xf16>, %b: shared<2 of 16x8xf16>, %i: i32, %z: f32) => "
