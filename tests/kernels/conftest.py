@@ -10,11 +10,12 @@ import device
 import pytest
 import support
 
-
 _ON_GPU = pytest.mark.skipif(bool(device.missing()), reason=device.missing())
 
 
-_COMPILE_FOR = os.environ.get("TRITON_TEST_COMPILE", "").split()  # such as "sm_80 sm_90": compile only, no device needed
+_COMPILE_FOR = os.environ.get(
+    "TRITON_TEST_COMPILE", ""
+).split()  # such as "sm_80 sm_90": compile only, no device needed
 _BACKENDS = _COMPILE_FOR or ["interpreter", "cpu", pytest.param("cuda", marks=_ON_GPU)]
 
 

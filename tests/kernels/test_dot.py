@@ -46,7 +46,12 @@ def test_dot_sizes(launch, m, n, k, name, acc):
     launch(dot_kernel, (1,), a, b, c, z, M=m, N=n, K=k, ACC=acc, OUT=tl.float32)
     left, right = a.values.astype(np.float64), b.values.astype(np.float64)
     start = c.raw.astype(np.float64) if acc else 0 * c.raw
-    close(z, left @ right + start, places=(4 + k / 8) * dot_loss(launch, name), scale=np.abs(left) @ np.abs(right) + np.abs(start))
+    close(
+        z,
+        left @ right + start,
+        places=(4 + k / 8) * dot_loss(launch, name),
+        scale=np.abs(left) @ np.abs(right) + np.abs(start),
+    )
 
 
 FLOATING = [
@@ -90,7 +95,9 @@ def batched_dot_kernel(a, b, z, B: tl.constexpr, M: tl.constexpr, N: tl.constexp
 def test_batched_dot(launch, batch, m, n, k):
     a, b, z = sample("float32", (batch, m, k), 1), sample("float32", (batch, k, n), 2), empty("float32", (batch, m, n))
     launch(batched_dot_kernel, (1,), a, b, z, B=batch, M=m, N=n, K=k)
-    close(z, a.raw.astype(np.float64) @ b.raw, places=8 * dot_loss(launch, "float32"), scale=np.abs(a.raw) @ np.abs(b.raw))
+    close(
+        z, a.raw.astype(np.float64) @ b.raw, places=8 * dot_loss(launch, "float32"), scale=np.abs(a.raw) @ np.abs(b.raw)
+    )
 
 
 @triton.jit
