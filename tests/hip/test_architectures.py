@@ -171,7 +171,7 @@ def test_lanes_talk_without_shared_memory(arch):
 
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
 def test_loads_run_ahead_of_products(arch):
-    """With two stages the loop begins to load the next tiles before its products, and writes them to shared memory after."""
+    """With two stages the loop begins to load the next tiles before its products, and stores them after."""
     signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "m": "i32", "n": "i32", "k": "i32"}
     constants = {"M": 64, "N": 64, "K": 32, "ACC": tl.float32}
     texts = []

@@ -78,11 +78,16 @@ def test_load_launch_unload(library):
         """
         calls()
         kernel = libtriton.hip_load(ELF, "add", 1)
-        assert (kernel.registers, kernel.local_bytes, kernel.static_shared, kernel.max_threads, kernel.device) == (40,
-        16, 512, 1024, 1) assert calls() == ["hipInit 0", "hipSetDevice 1", "hipModuleLoadDataEx 0 on 1",
-        "hipModuleGetFunction add", "hipSetDevice 0"] fake.fake_slots(2) args = (0x7f12).to_bytes(8, "little") +
-        (5).to_bytes(8, "little") libtriton.hip_launch(kernel.function, (4, 5, 6), 256, 64, 0xab, args, False)
-        libtriton.hip_launch(kernel.function, (1, 1, 1), 128, 0, 0, args, True) assert calls() == [
+        assert (kernel.registers, kernel.local_bytes, kernel.static_shared) == (40, 16, 512)
+        assert (kernel.max_threads, kernel.device) == (1024, 1)
+        assert calls() == [
+            "hipInit 0", "hipSetDevice 1", "hipModuleLoadDataEx 0 on 1", "hipModuleGetFunction add", "hipSetDevice 0"
+        ]
+        fake.fake_slots(2)
+        args = (0x7f12).to_bytes(8, "little") + (5).to_bytes(8, "little")
+        libtriton.hip_launch(kernel.function, (4, 5, 6), 256, 64, 0xab, args, False)
+        libtriton.hip_launch(kernel.function, (1, 1, 1), 128, 0, 0, args, True)
+        assert calls() == [
             "hipModuleLaunchKernel grid 4 5 6 block 256 1 1 shared 64 stream ab on 0 args 7f12 5",
             "hipModuleLaunchCooperativeKernel grid 1 1 1 block 128 1 1 shared 0 stream 0 on 0 args 7f12 5",
         ]
@@ -165,8 +170,8 @@ def test_a_kernel_is_compiled_loaded_and_launched(library):
             sys.exit(0)
         assert kernel.asm["hsaco"][:4] == b"\\x7fELF" and "gfx1100" in kernel.asm["amdgcn"]
         (line,) = [c for c in calls() if c.startswith("hipModuleLaunchKernel")]
-        assert line == "hipModuleLaunchKernel grid 7 1 1 block 64 1 1 shared 0 stream 0 on 0 args 1000 2000 3000 3e8",
-        line
+        launch = "hipModuleLaunchKernel grid 7 1 1 block 64 1 1 shared 0 stream 0 on 0"
+        assert line == launch + " args 1000 2000 3000 3e8", line
         """,
         library,
     )
