@@ -376,11 +376,18 @@ def visit_slice(g: Generator, node: ast.Slice) -> Any:
     return slice(*[constexpr(None) if n is None else g.visit(n) for n in (node.lower, node.upper, node.step)])
 
 
+# A number is also a tensor without axes: an integer argument that is 1 is a compile-time value, and what a kernel does
+# with the argument (``n.to(tl.int64)``, ``n[None]``) must not depend on that.
+_NUMBERS = (bool, int, float)
+
+
 @expression(ast.Subscript)
 def visit_subscript(g: Generator, node: ast.Subscript) -> Any:
     value = wrap(g.visit(node.value))
     index = g.visit(node.slice)
     g.at(node)
+    if isinstance(value, constexpr) and type(value.value) in _NUMBERS:
+        value = g.semantic.to_tensor(value)
     if isinstance(value, tensor):
         return TENSOR_METHODS["__getitem__"](value, index, _semantic=g.semantic)
     if isinstance(value, tuple):
@@ -395,12 +402,20 @@ def visit_subscript(g: Generator, node: ast.Subscript) -> Any:
 
 
 _TENSOR_ATTRIBUTES = frozenset({"dtype", "shape", "type", "numel", "handle"})
+_NUMBER_ATTRIBUTES = frozenset({"dtype", "shape", "numel", "T"})
 
 
 @expression(ast.Attribute)
 def visit_attribute(g: Generator, node: ast.Attribute) -> Any:
     owner = g.visit(node.value)
     name = node.attr
+    if (
+        isinstance(owner, constexpr)
+        and type(owner.value) in _NUMBERS
+        and (name in _NUMBER_ATTRIBUTES or name in TENSOR_METHODS)
+    ):
+        g.at(node)
+        owner = g.semantic.to_tensor(owner)
     if isinstance(owner, tensor):
         if name in _TENSOR_ATTRIBUTES:
             return wrap(getattr(owner, name))
