@@ -86,21 +86,20 @@ def make_cubin(ptx: str, arch: int, extra: str | None) -> tuple[bytes, str]:
         return ptx.encode(), ""
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
         source, target = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
-        source.write_text(ptx)
+        source.write_bytes(ptx.encode())
+        # Names without their folder: its letters need not be ones that ptxas can read.
         command = [
             str(ptxas),
             f"-arch={target_name(arch)}",
             "-v",
             *(extra or "").split(),
-            str(source),
+            source.name,
             "-o",
-            str(target),
+            target.name,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
         if done.returncode:
-            shown = "\n".join(
-                line.replace(str(source), "kernel.ptx") for line in (done.stderr or done.stdout).splitlines()
-            )
+            shown = "\n".join((done.stderr or done.stdout).splitlines())
             raise PTXASError(f"ptxas {ptxas_release(str(ptxas))} ended with {done.returncode}: {shown}")
         return target.read_bytes(), done.stderr
 
@@ -112,10 +111,10 @@ def disassemble(cubin: bytes) -> str | None:
         ("cuobjdump", "TRITON_CUOBJDUMP_PATH", ["-sass"]),
     ):
         for program in find_programs(name, variable, _PTXAS_PACKAGES)[:1]:
-            with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-                file.write(cubin)
-                file.flush()
-                shown = subprocess.run([str(program), *flags, file.name], capture_output=True, text=True, check=False)
+            with tempfile.TemporaryDirectory(prefix="triton-") as folder:
+                Path(folder, "kernel.cubin").write_bytes(cubin)
+                command = [str(program), *flags, "kernel.cubin"]
+                shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
             if shown.returncode == 0:
                 return shown.stdout
     return None
