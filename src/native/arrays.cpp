@@ -325,7 +325,12 @@ bool read_object(PyObject* object, const Reader& reader, Array* out) {
   if (!dtype || !element_type(dtype.get(), &element)) return false;
   out->type = element.type;
   Ref pointer(PyObject_CallMethodObjArgs(object, names().data_ptr, nullptr));
-  if (!pointer) return false;
+  if (!pointer) {
+    if (PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // torch: sparse tensors
+      PyErr_SetString(PyExc_TypeError, "it has no memory that a kernel could use");
+    }
+    return false;
+  }
   out->address = PyLong_AsUnsignedLongLong(pointer.get());
   if (PyErr_Occurred()) return false;
   if (!read_device(object, reader, out)) return false;
@@ -447,7 +452,12 @@ const Reader* reader_of(PyObject* object) {
 bool read_array(PyObject* object, const Reader& reader, Array* array, std::vector<Ref>* kept) {
   switch (reader.kind) {
     case ReaderKind::numpy: return read_numpy(object, array);
-    case ReaderKind::exchange: return read_exchange(object, reader, array);
+    case ReaderKind::exchange:
+      if (read_exchange(object, reader, array)) return true;
+      // What DLPack cannot describe (a meta tensor, say) has a device or an element type that tells why.
+      if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return false;
+      PyErr_Clear();
+      return read_object(object, reader, array);
     case ReaderKind::array: return read_object(object, reader, array);
     default: break;
   }
