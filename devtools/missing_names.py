@@ -1,9 +1,10 @@
 """Lists names of a table of the Triton API that this package lacks, and functions whose signatures do not fit.
 
-    python devtools/missing_names.py API.json [module prefix]
+    python devtools/missing_names.py [API.json [module prefix]]
 
-The table maps ``modules.<module>.names.<name>`` to ``kind``, ``signature`` (without the compiler's own keywords),
-``methods``. A signature fits when every call that the table's signature allows is allowed here too.
+Without a table, that of the tests: the names of the language. A table maps ``modules.<module>.names.<name>`` to
+``kind``, ``signature`` (without the compiler's own keywords), ``methods``. A signature fits when every
+call that the table's signature allows is allowed here too. Needs NumPy.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import inspect
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent
+LANGUAGE = ROOT / "tests" / "data" / "language_names.json"
 INTERNAL = ("_semantic", "_generator", "_builder")
 
 
@@ -121,11 +125,14 @@ def check(table: dict[str, Any], prefix: str) -> tuple[dict[str, list[str]], int
 
 
 def main(arguments: list[str]) -> int:
-    if not 1 <= len(arguments) <= 2:
+    if len(arguments) > 2:
         print(__doc__)
         return 2
-    with open(arguments[0], encoding="utf-8") as file:
+    sys.path.insert(0, str(ROOT / "src"))
+    with open(arguments[0] if arguments else LANGUAGE, encoding="utf-8") as file:
         table = json.load(file)
+    if "modules" not in table:
+        table = {"modules": {module: {"names": names} for module, names in table.items()}}
     problems, count = check(table, arguments[1] if len(arguments) == 2 else "triton")
     for module, lines in problems.items():
         print(module)

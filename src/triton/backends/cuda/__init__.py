@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: laid-out tile IR to PTX and machine code, launched through the CUDA driver."""
