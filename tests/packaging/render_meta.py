@@ -56,7 +56,8 @@ def render(recipe: Path, variant: dict[str, str], platform: str) -> dict[str, An
         return f"{variant[f'{language}_compiler']}_{platform}"
 
     def stdlib(language: str) -> str:
-        return f"{variant[f'{language}_stdlib']}_{platform} {variant[f'{language}_stdlib_version']}.*"
+        name, version = f"{variant[f'{language}_stdlib']}_{platform}", variant.get(f"{language}_stdlib_version")
+        return name if version is None else f"{name} {version}.*"
 
     template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(select(recipe.read_text(), names))
     document = yaml.safe_load(template.render(compiler=compiler, stdlib=stdlib, PKG_HASH="HASH", **names))

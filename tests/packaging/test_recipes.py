@@ -21,6 +21,7 @@ import render_meta  # noqa: E402
 import yaml  # noqa: E402
 
 import dev  # noqa: E402
+from devtools.patches import series  # noqa: E402
 from devtools.package import render as render_recipe  # noqa: E402
 
 META, RECIPE, CONFIG = ROOT / "recipe/meta.yaml", ROOT / "recipe/recipe.yaml", ROOT / "conda_build_config.yaml"
@@ -44,9 +45,17 @@ def both(overrides: dict[str, str], platform: str = "linux-64") -> list[tuple[di
     return pairs
 
 
-@pytest.fixture(params=OVERRIDES, ids=lambda overrides: ",".join(f"{k}={v}" for k, v in overrides.items()) or "as is")
+CASES = [("linux-64", overrides) for overrides in OVERRIDES] + [("win-64", {})]
+
+
+def case_name(case: tuple[str, dict[str, str]]) -> str:
+    return f"{case[0]}: " + (",".join(f"{key}={value}" for key, value in case[1].items()) or "as is")
+
+
+@pytest.fixture(params=CASES, ids=case_name)
 def pairs(request: pytest.FixtureRequest) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    found = both(request.param)
+    platform, overrides = request.param
+    found = both(overrides, platform)
     assert found
     return found
 
@@ -88,11 +97,21 @@ def test_sources(pairs):
             assert (ROOT / "recipe" / path).exists(), path
 
 
+def test_windows_and_only_windows_is_patched():
+    for platform, names in (("linux-64", []), ("win-64", [path.name for path in series(ROOT)])):
+        for pair in both({}, platform):
+            for document in pair:
+                patches = [Path(name) for source in document["source"] for name in source.get("patches") or []]
+                assert [path.name for path in patches] == names
+                assert all((ROOT / "recipe" / path).is_file() for path in patches)
+
+
 def test_build_script(pairs):
-    for _, recipe in pairs:
-        # conda-build takes build.sh beside meta.yaml by itself; rattler-build is told.
-        assert recipe["build"]["script"] == "build.sh"
-    assert (ROOT / "recipe/build.sh").is_file()
+    for meta, recipe in pairs:
+        # conda-build takes the one of these two beside meta.yaml by itself; rattler-build is told.
+        windows = any("win-64" in need for need in meta["requirements"]["build"])
+        assert recipe["build"]["script"]["file"] == ("bld.bat" if windows else "build.sh")
+        assert (ROOT / "recipe" / recipe["build"]["script"]["file"]).is_file()
 
 
 def test_package_tests(pairs):
@@ -129,8 +148,8 @@ def test_static_link_needs_no_shared_library():
 def test_both_skip_the_same_platforms():
     # rattler-build's Python API renders a skipped variant and does not say that it is one: compare the conditions.
     conditions = yaml.safe_load(RECIPE.read_text())["build"]["skip"]
-    assert conditions == render_meta.skip_conditions(META) == ["not linux"]
-    for platform, skipped in (("linux-64", False), ("win-64", True), ("osx-arm64", True)):
+    assert conditions == render_meta.skip_conditions(META) == ["not (linux or win)"]
+    for platform, skipped in (("linux-64", False), ("win-64", False), ("osx-arm64", True)):
         assert all(render_meta.skipped(META, v, platform) is skipped for v in render_meta.variants(CONFIG, platform))
 
 
