@@ -36,16 +36,16 @@ class Type:
     @property
     def dtype(self) -> Any:
         if self.base[0] == "i":
-            return _INTS[int(self.base[1:])]
+            return _INTS[next(n for n in _INTS if n >= int(self.base[1:]))]
         return {"bfloat": np.uint16, "ptr": np.uint64, "lds": np.uint32}.get(self.base) or _FLOATS[self.base]
 
     @property
     def bits(self) -> int:
-        return 1 if self.base == "i1" else np.dtype(self.dtype).itemsize * 8
+        return int(self.base[1:]) if self.base[0] == "i" else np.dtype(self.dtype).itemsize * 8
 
     @property
     def bytes(self) -> int:
-        return max(1, self.bits // 8) * max(1, self.count)
+        return np.dtype(self.dtype).itemsize * max(1, self.count)
 
 
 def parse_type(text: str) -> Type:
@@ -89,6 +89,8 @@ _ATTRIBUTES = (
     "fast",
     "volatile",
     "nneg",
+    "samesign",
+    "nusw",
     "reassoc",
     "arcp",
 )
@@ -129,15 +131,15 @@ def parse_module(text: str) -> tuple[dict[str, Function], dict[str, str]]:
     known: dict[str, str] = {}
     current: Function | None = None
     for line in text.splitlines():
-        line = re.sub(r", ![a-zA-Z.]+ !\d+|, !\w+\.[\w.]+ !\d+", "", line)
+        line = re.sub(r", ![a-zA-Z.]+ !\d+|, !\w+\.[\w.]+ !\d+|\s*; preds = .*|/\*.*?\*/ ", "", line)
         if line.startswith("define"):
             head = re.match(r"define (.*?)@(\"?[\w.]+\"?)\((.*?)\)[^()]*\{", line)
             assert head, line
             params = []
             for p in pieces(head[3]):
-                p = re.sub(r" align \d+", "", p)
-                type, name = p.rsplit(" ", 1)
-                params.append((parse_type(type), name))
+                kind = re.match(r"<[^>]*>|ptr addrspace\(\d+\)|\w+", p)
+                assert kind, p
+                params.append((parse_type(kind[0]), p.rsplit(" ", 1)[1]))
             words = head[1].split()
             result = head[1].strip().split("amdgpu_kernel ")[-1].removeprefix("internal ").strip() if words else "void"
             current = functions[head[2]] = Function(head[2], result, params, [])
@@ -299,8 +301,8 @@ class Workgroup:
         return -self.typed(rest, env)[1]
 
     def _icmp(self, rest: str, env: dict[str, Any], mask: np.ndarray) -> np.ndarray:
-        predicate, _, rest = rest.partition(" ")
-        left, right = pieces(strip_flags(rest))
+        predicate, _, rest = strip_flags(rest).partition(" ")
+        left, right = pieces(rest)
         type, a = self.typed(left, env)
         b = self.operand(type, right, env)
         if predicate[0] == "s":
@@ -334,6 +336,13 @@ class Workgroup:
         at = self.typed(index, env)[1].astype(np.int64)
         return self.typed(vector, env)[1][self.number, at]
 
+    def _shufflevector(self, rest: str, env: dict[str, Any], mask: np.ndarray) -> np.ndarray:
+        a, b, order = (self.typed(p, env)[1] for p in pieces(rest))
+        return np.concatenate([a, b], axis=1)[:, order[0]]
+
+    def _freeze(self, rest: str, env: dict[str, Any], mask: np.ndarray) -> np.ndarray:
+        return self.typed(rest, env)[1]
+
     def _extractvalue(self, rest: str, env: dict[str, Any], mask: np.ndarray) -> np.ndarray:
         aggregate, index = pieces(rest)
         return env[aggregate.split()[-1]][int(index)]
@@ -341,8 +350,10 @@ class Workgroup:
     def _getelementptr(self, rest: str, env: dict[str, Any], mask: np.ndarray) -> np.ndarray:
         element, pointer, *indices = pieces(rest)
         type, base = self.typed(pointer, env)
-        array = re.fullmatch(r"\[\d+ x (.*)\]", element)
-        size = parse_type(array[1] if array else element).bytes
+        array = re.fullmatch(r"\[(\d+) x (.*)\]", element)
+        size = parse_type(array[2] if array else element).bytes
+        if array and len(indices) == 1:
+            size *= int(array[1])
         index = self.typed(indices[-1], env)[1]
         offset = signed(index).astype(np.int64) * size
         return (base.astype(np.int64) + offset).astype(type.dtype)
@@ -450,6 +461,7 @@ class Workgroup:
     # Calls
 
     def _call(self, rest: str, env: dict[str, Any], mask: np.ndarray) -> Any:
+        rest = re.sub(r"^(range\([^)]*\)|noundef|nonnull) ", "", rest)
         found = re.fullmatch(r"(.*?)@(\"?[\w.]+\"?)\((.*)\)[^()]*", rest, re.S)
         if not found:
             raise NotImplementedError(f"call {rest}")
@@ -593,6 +605,9 @@ class Emulator:
             splat = re.fullmatch(r"splat \((.*)\)", text)
             parts = [splat[1]] * type.count if splat else pieces(text[1:-1])
             return np.array([self.constant(Type(type.base), p.split()[-1]) for p in parts], type.dtype)
+        moved = re.fullmatch(r"getelementptr [a-z ]*\(i8, ptr addrspace\(\d\) (@[\w.]+), i\d+ (\d+)\)", text)
+        if moved:
+            return np.array(self.addresses[moved[1]] + int(moved[2]), type.dtype)
         if text.startswith("@"):
             return np.array(self.addresses[text], type.dtype)
         if text in ("true", "false"):
@@ -600,12 +615,14 @@ class Emulator:
         if text.startswith(("0xR", "0xH")):
             bits = np.array(int(text[3:], 16), np.uint16)
             return bits if type.base == "bfloat" else bits.view(np.float16)
+        if text.startswith("f0x"):
+            return np.array(int(text[3:], 16), f"uint{type.bits}").view(type.dtype)
         if text.startswith("0x"):
             return np.array(int(text[2:], 16), np.uint64).view(np.float64).astype(type.dtype)
         if type.base == "bfloat":
             return (np.array(float(text), np.float32).view(np.uint32) >> 16).astype(np.uint16)
         if type.base in _FLOATS:
-            return np.array(float(text), type.dtype)
+            return np.array(float(text.replace("qnan", "nan")), type.dtype)
         return np.array(int(text) & (1 << type.bits) - 1, type.dtype)
 
     def run(
@@ -707,7 +724,13 @@ def from_bytes(raw: np.ndarray, type: Type) -> np.ndarray:
 
 
 def _arith(function: Callable[[Any, Any], Any]) -> Callable[[Type, np.ndarray, np.ndarray], np.ndarray]:
-    return lambda type, a, b: function(a, b).astype(type.dtype)
+    return lambda type, a, b: _cut(function(a, b).astype(type.dtype), type)
+
+
+def _cut(a: np.ndarray, type: Type) -> np.ndarray:
+    """An integer of an odd width, kept in a wider one."""
+    odd = type.base[0] == "i" and type.bits not in _INTS
+    return a & type.dtype((1 << type.bits) - 1) if odd else a
 
 
 def _divide(type: Type, a: np.ndarray, b: np.ndarray, is_signed: bool, rest: bool) -> np.ndarray:
@@ -725,7 +748,7 @@ def _shift(kind: str) -> Callable[[Type, np.ndarray, np.ndarray], np.ndarray]:
     def apply(type: Type, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         amount = np.minimum(b, b.dtype.type(type.bits - 1))  # larger ones are poison, never used
         if kind == "shl":
-            return (a << amount).astype(type.dtype)
+            return _cut((a << amount).astype(type.dtype), type)
         if kind == "lshr":
             return (a >> amount).astype(type.dtype)
         return (signed(a) >> signed(amount)).view(type.dtype)
@@ -790,7 +813,7 @@ def _saturating(a: np.ndarray, low: int, high: int, to: Any) -> np.ndarray:
 CASTS: dict[str, Callable[[Type, np.ndarray, Type], np.ndarray]] = {
     "zext": lambda t, a, to: a.astype(to.dtype),
     "sext": lambda t, a, to: (-a.astype(np.int64) if t.base == "i1" else signed(a).astype(np.int64)).astype(to.dtype),
-    "trunc": lambda t, a, to: (a & a.dtype.type(1)).astype(bool) if to.base == "i1" else a.astype(to.dtype),
+    "trunc": lambda t, a, to: (a & a.dtype.type(1)).astype(bool) if to.base == "i1" else _cut(a.astype(to.dtype), to),
     "bitcast": lambda t, a, to: from_bytes(to_bytes(a, t), to),
     "addrspacecast": lambda t, a, to: a,
     "ptrtoint": lambda t, a, to: a.astype(to.dtype),
@@ -850,6 +873,7 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "fshl": _funnel,
     "ctlz": lambda t, a, poison: _count(t, a, False),
     "cttz": lambda t, a, poison: _count(t, a, True),
+    "bitreverse": lambda t, a: np.array([int(f"{int(v):0{t.bits}b}"[::-1], 2) for v in a], t.dtype),
     "ctpop": lambda t, a: np.array([int(v).bit_count() for v in a], t.dtype),
     "exp": _wide(np.exp),
     "exp2": _wide(np.exp2),
