@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,12 @@ def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "cache"
     monkeypatch.setenv("TRITON_CACHE_DIR", str(path))
     return path
+
+
+@pytest.fixture
+def torch() -> Any:
+    """The module, for the tests that pass tensors; a file of tests does without."""
+    return pytest.importorskip("torch")
 
 
 @pytest.fixture

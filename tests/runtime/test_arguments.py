@@ -21,8 +21,6 @@ from triton.runtime.arguments import (
 )
 from triton.runtime.jit import MockTensor, TensorWrapper, reinterpret
 
-torch = pytest.importorskip("torch")
-
 
 @pytest.mark.parametrize(
     ("value", "plain", "specialized"),
@@ -61,18 +59,19 @@ def test_mangled_types_of_values(value: Any, plain: Any, specialized: Any) -> No
         ("float8_e5m2fnuz", "*fp8e5b16"),
     ],
 )
-def test_mangled_types_of_torch_tensors(name: str, expected: str) -> None:
+def test_mangled_types_of_torch_tensors(name: str, expected: str, torch: Any) -> None:
     assert mangle_type(torch.zeros(4, dtype=torch.uint8).to(getattr(torch, name))) == expected
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"])
-def test_numpy_arrays_have_the_types_of_torch_tensors(dtype: str) -> None:
+def test_numpy_arrays_have_the_types_of_torch_tensors(dtype: str, torch: Any) -> None:
     array = np.zeros(4, dtype=dtype)
     assert mangle_type(array) == mangle_type(torch.from_numpy(array))
 
 
 def test_specialization_keys() -> None:
-    whole = torch.zeros(64, dtype=torch.float32)
+    room = np.zeros(68, "f4")
+    whole = room[-address_of(room) // 4 % 4 :]  # begins at a multiple of 16 bytes
     assert native_specialize_impl(None, 1) == ("constexpr", 1)
     assert native_specialize_impl(None, 16) == ("i32", "D")
     assert native_specialize_impl(None, 7) == ("i32", "")
@@ -134,6 +133,11 @@ def test_byte_ranges_of_strided_arrays() -> None:
     assert byte_range(base[2:4, ::2]) == (start + 64, start + 124)
     assert byte_range(base[::-1]) == (start, start + 320)
     assert byte_range(base[:0])[0] == byte_range(base[:0])[1]
+
+
+def test_byte_ranges_of_strided_tensors(torch: Any) -> None:
+    base = np.zeros((10, 8), "f4")
+    start = address_of(base)
     tensor = torch.from_numpy(base)
     assert byte_range(tensor) == byte_range(base)
     assert byte_range(tensor.t()[1:3]) == (start + 4, start + 4 + 9 * 32 + 8)
@@ -174,10 +178,13 @@ def test_readonly_arrays_are_told() -> None:
     assert not is_readonly(array)
     array.flags.writeable = False
     assert is_readonly(array)
+
+
+def test_tensors_are_never_readonly(torch: Any) -> None:
     assert not is_readonly(torch.zeros(4))
 
 
-def test_reinterpret_changes_the_type_only() -> None:
+def test_reinterpret_changes_the_type_only(torch: Any) -> None:
     raw = torch.zeros(4, dtype=torch.uint8)
     seen = reinterpret(raw, torch.float8_e5m2)
     assert isinstance(seen, TensorWrapper)
@@ -189,7 +196,7 @@ def test_reinterpret_changes_the_type_only() -> None:
         reinterpret(3, torch.int8)
 
 
-def test_mock_tensors_stand_for_types() -> None:
+def test_mock_tensors_stand_for_types(torch: Any) -> None:
     assert specialize_argument(MockTensor.wrap_dtype(torch.float16)) == ("*fp16", "D")
     assert specialize_argument(MockTensor.wrap_dtype(np.dtype("i4"))) == ("*i32", "D")
     assert MockTensor.wrap_dtype(5) == 5

@@ -19,9 +19,6 @@ from triton import knobs
 from triton.errors import TritonError
 from triton.runtime.errors import LaunchError
 
-torch = pytest.importorskip("torch")
-libtriton = pytest.importorskip("triton._C.libtriton")
-
 
 @pytest.fixture(autouse=True)
 def cpu() -> Iterator[Any]:
@@ -62,7 +59,7 @@ def test_first_and_later_launches_agree() -> None:
     assert "add" in kernel.asm["asm"] and kernel.asm["obj"][:4] == b"\x7fELF"
 
 
-def test_torch_and_numpy() -> None:
+def test_torch_and_numpy(torch: Any) -> None:
     x = torch.arange(64, dtype=torch.float32)
     out = torch.zeros(64)
     for _ in range(3):

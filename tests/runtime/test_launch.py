@@ -26,7 +26,6 @@ from triton.runtime.errors import LaunchError
 
 driver_module = sys.modules["triton.runtime.driver"]  # the package's attribute of that name is the object in it
 jit_module = sys.modules["triton.runtime.jit"]
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("device", "fresh")
 
 
@@ -55,7 +54,7 @@ def test_a_launch_returns_its_kernel() -> None:
     assert run_add(num_warps=8).metadata.num_warps == 8
 
 
-def test_tensors_and_arrays_share_code() -> None:
+def test_tensors_and_arrays_share_code(torch: Any) -> None:
     x = torch.arange(64, dtype=torch.float32)
     out = torch.zeros(64)
     first = kernels.add[(2,)](x, x, out, 64, 32)
@@ -230,8 +229,13 @@ def test_overlapping_written_arrays_get_careful_code(device: ReferenceDriver) ->
     assert [m.may_alias for _, m in device.launches[2:]] == [True, True, True, False]
 
 
-def test_warmup_compiles_without_running(device: ReferenceDriver) -> None:
+def test_warmup_takes_types_of_torch(torch: Any) -> None:
     kernel = kernels.add.warmup(torch.float32, torch.float32, np.dtype("f4"), 64, BLOCK=32, grid=(2,))
+    assert kernel is kernels.add.warmup(*3 * [np.dtype("f4")], 64, BLOCK=32, grid=(2,))
+
+
+def test_warmup_compiles_without_running(device: ReferenceDriver) -> None:
+    kernel = kernels.add.warmup(*3 * [np.dtype("f4")], 64, BLOCK=32, grid=(2,))
     assert kernel.asm["ttir"] and device.launches == []
     assert run_add(64) is kernel
 
