@@ -24,6 +24,7 @@ def _platform(platform: str) -> dict[str, Any]:
         "osx": system == "osx",
         "win": system == "win",
         "unix": system in ("linux", "osx"),
+        "linux64": platform == "linux-64",
         "target_platform": platform,
     }
 
@@ -41,11 +42,23 @@ def select(text: str, names: dict[str, Any]) -> str:
 
 
 def variants(config: Path, platform: str, overrides: dict[str, str] | None = None) -> list[dict[str, str]]:
-    """Every combination of conda_build_config.yaml's values that holds on `platform`."""
+    """Every combination of conda_build_config.yaml's values that holds on `platform`; `zip_keys` go item by item.
+
+    Overriding one key of a group keeps the items that have that value.
+    """
     chosen = yaml.safe_load(select(config.read_text(), _platform(platform)))
+    groups = chosen.pop("zip_keys", [])
     values = {key: list(map(str, value)) for key, value in chosen.items() if value}
-    values.update({key: [value] for key, value in (overrides or {}).items()})
-    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+    choices: list[list[dict[str, str]]] = []
+    for group in [*groups, *([key] for key in values if not any(key in group for group in groups))]:
+        items = [dict(zip(group, item, strict=True)) for item in zip(*(values[key] for key in group), strict=True)]
+        wanted = {key: value for key, value in (overrides or {}).items() if key in group}
+        kept = [item for item in items if wanted.items() <= item.items()]
+        choices.append(kept or [{**items[0], **wanted}])
+    extra = {key: value for key, value in (overrides or {}).items() if key not in values}
+    return [
+        {k: v for item in combination for k, v in item.items()} | extra for combination in itertools.product(*choices)
+    ]
 
 
 def render(recipe: Path, variant: dict[str, str], platform: str) -> dict[str, Any]:

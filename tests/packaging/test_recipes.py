@@ -45,7 +45,7 @@ def both(overrides: dict[str, str], platform: str = "linux-64") -> list[tuple[di
     return pairs
 
 
-CASES = [("linux-64", overrides) for overrides in OVERRIDES] + [("win-64", {})]
+CASES = [("linux-64", overrides) for overrides in OVERRIDES] + [("win-64", {}), ("linux-aarch64", {})]
 
 
 def case_name(case: tuple[str, dict[str, str]]) -> str:
@@ -79,14 +79,52 @@ def test_version_is_the_package_version(pairs):
 
 def test_requirements(pairs):
     for meta, recipe in pairs:
-        assert set(meta["requirements"]) == set(recipe["requirements"]) == {"build", "host", "run"}
+        theirs = {key: needs for key, needs in recipe["requirements"].items() if needs}
+        constraints = theirs.pop("run_constraints", None)
+        assert meta["requirements"].pop("run_constrained", None) == constraints
+        assert set(meta["requirements"]) == set(theirs) == {"build", "host", "run"}
         for section, needs in meta["requirements"].items():
-            assert needs == recipe["requirements"][section], section
+            assert needs == theirs[section], section
 
 
 def test_build_string_starts_with_the_backend(pairs):
-    backends = [recipe["build"]["string"].split("_")[0] for _, recipe in pairs]
-    assert backends == yaml.safe_load(CONFIG.read_text())["gpu_backend"]
+    backends = sorted(recipe["build"]["string"].split("_")[0] for _, recipe in pairs)
+    assert backends == ["cpu", "cuda129", "cuda130", "hip"]
+    config = yaml.safe_load(CONFIG.read_text())
+    assert [len(config[key]) for key in config["zip_keys"][0]] == [4, 4]
+
+
+def test_preference_among_variants(pairs):
+    # Fewer track features come first, then the higher build number: cuda where it may be installed, else cpu, never hip unasked.
+    def rank(document: dict[str, Any]) -> tuple[bool, int]:
+        features = document["build"].get("track_features") or document["build"].get("variant", {}).get(
+            "down_prioritize_variant"
+        )
+        return not features, document["build"]["number"]
+
+    for spelling in (0, 1):
+        order = sorted((pair[spelling] for pair in pairs), key=rank, reverse=True)
+        assert [d["build"]["string"].split("_")[0] for d in order] == ["cuda130", "cuda129", "cpu", "hip"]
+        for document in order:
+            needs_driver = any(need.startswith("__cuda ") for need in document["requirements"]["run"])
+            assert needs_driver is document["build"]["string"].startswith("cuda")
+
+
+def test_vendor_tools_are_dependencies_of_their_variant_only():
+    expected = {
+        "linux-64": {"cuda-nvcc-tools", "cuda-nvvm-tools", "lld", "rocm-device-libs"},
+        "linux-aarch64": {"cuda-nvcc-tools", "cuda-nvvm-tools", "lld"},
+        "win-64": {"cuda-nvcc-dev_win-64", "cuda-nvvm-tools", "lld"},
+    }
+    for platform, tools in expected.items():
+        needs = {
+            m["build"]["string"].split("_")[0]: {n.split()[0] for n in m["requirements"]["run"]}
+            for m, _ in both({}, platform)
+        }
+        common = needs["cpu"]
+        assert needs["cuda129"] == needs["cuda130"]
+        assert (needs["cuda129"] | needs["hip"]) - common == tools | {"__cuda", "cuda-version"}
+        assert not (needs["cuda129"] & needs["hip"]) - common
 
 
 def test_sources(pairs):
@@ -137,12 +175,12 @@ def test_about(pairs):
 
 
 def test_static_link_needs_no_shared_library():
-    ((meta, recipe),) = both({"llvm_link": "static"})
-    for document in (meta, recipe):
-        assert not [need for need in document["requirements"]["host"] if need.startswith("libllvm")]
-    ((meta, recipe),) = both({"llvm_version": "23"})
-    for document in (meta, recipe):
-        assert "libllvm23" in document["requirements"]["host"]
+    for pair in both({"llvm_link": "static"}):
+        for document in pair:
+            assert not [need for need in document["requirements"]["host"] if need.startswith("libllvm")]
+    for pair in both({"llvm_version": "23"}):
+        for document in pair:
+            assert "libllvm23" in document["requirements"]["host"]
 
 
 def test_both_skip_the_same_platforms():
