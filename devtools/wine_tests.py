@@ -1,0 +1,138 @@
+"""The Windows port, cross-built and tested under Wine.
+
+    python devtools/wine_tests.py [--sample N] [GROUP ...]
+
+Stages src/ with patches/windows applied, builds the extension for Windows, and runs groups of tests in a Windows
+Python: native, windows, runtime, kernels, cuda, hip (all by default). `--sample N` takes one test in N of the large
+groups. Needs cmake >= 3.26 and ninja in the running Python's environment and LLVM's C headers (PyPI's
+`mlc-llvm-static` there, or --llvm-include). Where Wine cannot be had it says why and ends with status 0. What it makes
+lies in .dev/wine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import dev  # noqa: E402
+from devtools import patches, wine  # noqa: E402
+
+# Files or folders of each group, and whether it is sampled.
+GROUPS: dict[str, tuple[tuple[str, ...], bool]] = {
+    "windows": (("tests/windows",), False),
+    "native": (("tests/native",), False),
+    "runtime": (("tests/runtime",), False),
+    "kernels": (("tests/kernels",), True),
+    "cuda": (("tests/cuda",), True),
+    "hip": (("tests/hip",), True),
+}
+
+_SAMPLER = '''"""Keeps one test in TEST_SAMPLE, chosen by its name, so that the choice is the same in every run."""
+import os
+import zlib
+
+
+def pytest_collection_modifyitems(config, items):
+    step = int(os.environ.get("TEST_SAMPLE", "1"))
+    kept = [item for item in items if zlib.crc32(item.nodeid.replace("\\\\", "/").encode()) % step == 0]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+'''
+
+
+def llvm_include(given: str | None) -> Path:
+    places = [Path(given)] if given else []
+    places += [Path(sysconfig.get_path(key)) / "mlc_llvm_static/static/include" for key in ("platlib", "purelib")]
+    for place in places:
+        if (place / "llvm-c/Core.h").is_file():
+            return place
+    raise SystemExit(f"LLVM's C headers were not found in {', '.join(map(str, places))}: install mlc-llvm-static")
+
+
+def find_cmake() -> str:
+    beside = Path(sys.executable).parent / "cmake"
+    found = str(beside) if beside.is_file() else shutil.which("cmake")
+    if found is None:
+        raise SystemExit("cmake was not found: install it and ninja into this Python's environment")
+    return found
+
+
+def counts(text: str) -> dict[str, int]:
+    """pytest's last line as numbers: {"passed": 12, "failed": 1, ...}."""
+    lines = [
+        line for line in text.splitlines() if re.search(r"\d+ (passed|failed|skipped|errors?)\b.* in [\d.]+s", line)
+    ]
+    return (
+        {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", lines[-1].split(" in ")[0])}
+        if lines
+        else {}
+    )
+
+
+def run_group(kit: wine.Kit, source: Path, name: str, sample: int, seconds: float) -> bool:
+    paths, sampled = GROUPS[name]
+    plugins = kit.root / "plugins"
+    plugins.mkdir(exist_ok=True)
+    (plugins / "sampler.py").write_text(_SAMPLER)
+    cache = kit.root / "triton-cache"
+    variables = {
+        "PYTHONPATH": f"{wine.windows_path(source)};{wine.windows_path(plugins)}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TRITON_CACHE_DIR": wine.windows_path(cache),
+        "TEST_SAMPLE": str(sample if sampled else 1),
+    }
+    start = time.monotonic()
+    words = ["-m", "pytest", "-q", "-p", "sampler", "-p", "no:cacheprovider", "--timeout=240", *paths]
+    done = kit.run_python(*words, extra=variables, timeout=seconds, cwd=ROOT)
+    found = counts(done.stdout)
+    shown = ", ".join(f"{number} {word}" for word, number in found.items()) or "no result"
+    of = f" (one test in {sample})" if sampled and sample > 1 else ""
+    print(f"-- wine {name}{of}: {shown}, {time.monotonic() - start:.0f} s", flush=True)
+    # pytest's own status: 0 all passed, 5 nothing left to run.
+    if done.returncode not in (0, 5) or not found:
+        print(done.stdout[-6000:], flush=True)
+        return False
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}")
+    parser.add_argument("--sample", type=int, default=12, help="one test in this many of the large groups (12)")
+    parser.add_argument("--llvm-include", help="folder of LLVM's C headers")
+    parser.add_argument("--timeout", type=float, default=1500, help="seconds that one group may take")
+    arguments = parser.parse_args()
+    unknown = set(arguments.groups) - set(GROUPS)
+    if unknown:
+        parser.error(f"unknown groups {', '.join(sorted(unknown))}")
+    folder = dev.DEV / "wine"
+    try:
+        kit = wine.make(folder, folder / "cache", llvm_include(arguments.llvm_include), dev.apt_install)
+    except wine.Unavailable as reason:
+        print(f"-- Windows tests skipped: {reason}")
+        return 0
+    try:
+        start = time.monotonic()
+        source = patches.stage(ROOT, folder / "tree")
+        extension = wine.build(kit, source, folder / "build", find_cmake())
+        print(
+            f"-- {extension.name}: {extension.stat().st_size / 1e3:.0f} kB, built in {time.monotonic() - start:.0f} s"
+        )
+        results = [
+            run_group(kit, source, name, arguments.sample, arguments.timeout) for name in arguments.groups or GROUPS
+        ]
+    finally:
+        kit.stop()
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
