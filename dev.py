@@ -475,6 +475,23 @@ def test(arguments: argparse.Namespace) -> None:
     say(f"tests passed under Python {', '.join(sorted(covered))} in {time.monotonic() - begin:.0f} s")
 
 
+def wheel() -> None:
+    from devtools.wheel import make_wheel  # needs nothing here, but objdump of the compiler's package there
+
+    cc, cxx = prepare_machine()
+    python = make_venv(DEV / "wheel-venv", (*BUILD, "scikit-build-core>=0.10", "wheel"))
+    start = time.monotonic()
+    made = make_wheel(ROOT, python, DEV / "wheel", environment(CC=cc, CXX=cxx))
+    say(f"{made} ({made.stat().st_size / 1e6:.1f} MB, {time.monotonic() - start:.0f} s)")
+
+
+def patches(command: str) -> None:
+    from devtools import patches as windows  # beside this file, standard library only
+
+    if windows.main(ROOT, command, DEV / "windows"):
+        raise Failure(f"patches {command} found what is written above")
+
+
 def parse(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="dev.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -490,6 +507,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         ("build", "build the native core in place", None),
         ("package", "build and test the conda package", None),
         ("channel", "make the channel of build dependencies", None),
+        ("wheel", "make a wheel with static LLVM in .dev/wheel", None),
+        ("patches", "the Windows port: apply (to a copy in .dev/windows), check or refresh", "apply, check or refresh"),
         ("hip-bundle", "write a folder of kernels to check on an AMD GPU", "an architecture (gfx1100), and a folder"),
     ):
         command = commands.add_parser(name, help=help_text, description=help_text)
@@ -500,7 +519,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             command.epilog = f"Everything else: {rest}."
     # Not argparse's REMAINDER: it refuses a rest that begins with an option.
     arguments, rest_words = parser.parse_known_args(words)
-    if rest_words and arguments.command not in ("run", "test", "hip-bundle"):
+    if arguments.command == "patches" and rest_words not in (["apply"], ["check"], ["refresh"]):
+        parser.error("patches: say apply, check or refresh")
+    if rest_words and arguments.command not in ("patches", "run", "test", "hip-bundle"):
         parser.error(f"unrecognized arguments: {' '.join(rest_words)}")
     arguments.rest = rest_words
     return arguments
@@ -512,6 +533,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], object]] = {
     "build": lambda arguments: build_in_place(),
     "package": lambda arguments: package(arguments.channel),
     "channel": lambda arguments: channel_source(arguments.channel),
+    "wheel": lambda arguments: wheel(),
+    "patches": lambda arguments: patches(arguments.rest[0]),
     "hip-bundle": lambda arguments: call(build_in_place(), "-m", "triton.tools.hip_bundle", *arguments.rest),
 }
 
