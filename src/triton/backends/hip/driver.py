@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from ..._C import libtriton
 from ..compiler import GPUTarget
@@ -88,7 +88,7 @@ class HIPDriver(DriverBase):
     def get_benchmarker(self) -> Benchmarker:
         from ...testing import do_bench  # testing imports the runtime, which imports the drivers
 
-        return do_bench
+        return cast(Benchmarker, do_bench)
 
 
 def _torch() -> Any:
