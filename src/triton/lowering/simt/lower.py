@@ -222,7 +222,11 @@ def _split(c: Context, op: Op) -> None:
 
 
 def _elementwise(c: Context, op: Op) -> None:
-    """One rule application for each register; registers with the same operands share it."""
+    """One rule application for each register; registers with the same operands share it. Assembly with an effect runs
+    once for each element of a tile, in the first of the threads that hold it; on scalars every thread runs it."""
+    once = op.kind == "inline_asm" and not op.attrs.get("pure", True) and isinstance(op.results[0].type, TensorType)
+    layout = c.layout(op.results[0]) if once else None
+    owner = c.is_first_replica(layout) if layout is not None else None
     count = max([len(c.tile(v)) for v in op.operands if isinstance(v.type, TensorType)] or [c.registers(op.results[0])])
     operands = [c.tile(v) for v in op.operands]
     columns = [cells if len(cells) == count else cells * count for cells in operands]
@@ -237,13 +241,34 @@ def _elementwise(c: Context, op: Op) -> None:
         )
         key = tuple([a.text for a in args])
         made = done.get(key)
-        if made is None:
-            own = c.machine.elementwise(c.w, op, args)
-            made = done[key] = own if own is not None else emit_elementwise(c.w, op, args, 0)
+        if layout is not None:
+            made = _guarded(c, op, args, c.both(owner, c.in_range(layout, r)))
+        elif made is None:
+            made = done[key] = _apply(c, op, args)
         for number, column in enumerate(results):
             column += made[number * pack : (number + 1) * pack][: max(1, min(pack, count))]
     for result, cells in zip(op.results, results, strict=True):
+        if owner is not None and result in c.used:
+            cells = memory.told(c, cells, layout, owner)
         c.set(result, cells)
+
+
+def _apply(c: Context, op: Op, args: list[Cell]) -> list[Cell]:
+    own = c.machine.elementwise(c.w, op, args)
+    return own if own is not None else emit_elementwise(c.w, op, args, 0)
+
+
+def _guarded(c: Context, op: Op, args: list[Cell], predicate: str | None) -> list[Cell]:
+    """What ``_apply`` gives where the predicate holds, zeros elsewhere."""
+    if predicate is None:
+        return _apply(c, op, args)
+    before = c.w.block
+    with c.w.branch(predicate, "asm"):
+        made = _apply(c, op, args)
+        inside = c.w.block
+    return [
+        Cell(c.w.emit(f"phi {x.type} [ {x.text}, %{inside} ], [ zeroinitializer, %{before} ]"), x.element) for x in made
+    ]
 
 
 def _select(c: Context, op: Op) -> None:

@@ -81,11 +81,11 @@ def atomic(c: Context, op: Op) -> None:
         predicate = c.both(owner, _predicate(c, layout, r, mask))
         cells.append(c.machine.atomic(c.w, op, at, [v[r] for v in values], predicate))
     if result in c.used and owner is not None:
-        cells = _told(c, cells, layout, owner)
+        cells = told(c, cells, layout, owner)
     c.set(result, cells)
 
 
-def _told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner: str) -> list[Cell]:
+def told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner: str) -> list[Cell]:
     """The owners' cells, brought to the replicas through shared memory."""
     kind = cells[0].element
     width = memory_bytes(kind)
