@@ -3,9 +3,10 @@
 Builder, printer, parser, verifier, the reference page and the lowering dispatch are derived from these rows. A row's
 example is ``(arguments) => ops``; every example is parsed, verified and printed back by the tests.
 
-Conventions. Integer ops wrap. ``div`` and ``rem`` of integers truncate toward zero; a zero divisor gives an unspecified
-value, never a trap. Shifts by the width or more are unspecified. Signedness is in the type: ``shr`` of ``u32`` is
-logical. Optional operands are trailing, so their number tells which are there. A scalar is a value of rank 0.
+Conventions. Integer ops wrap. ``div`` and ``rem`` of integers truncate toward zero; a zero divisor counts as 1. Shift
+amounts are read as unsigned; from the width on, the result is 0, of ``shr`` of signed types the sign. Signedness is in
+the type: ``shr`` of ``u32`` is logical. Optional operands are trailing, so their number tells which are there. A scalar
+is a value of rank 0.
 """
 
 from __future__ import annotations
