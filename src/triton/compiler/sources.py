@@ -11,7 +11,9 @@ from ..backends import make_backend
 from ..backends.compiler import Language
 from ..ir.core import Module
 from ..ir.parser import parse_module
+from ..ir.table import IRError
 from ..ir.types import DescriptorType, PointerType, ScalarType
+from ..ir.verifier import verify
 from ..runtime.binding import constexpr_key
 
 _SIGNATURE_NAMES = {
@@ -126,7 +128,7 @@ class IRSource:
         self.signature: dict[str, Any] = {}
         self.name = stem
         if self.ext == "ttir":
-            self.module = parse_module(self.src)
+            self.module = _read_module(self.src, self.path)
             kernel = self.module.kernel
             self.name = kernel.name
             self.signature = {arg.name or str(i): type_name(arg.type) for i, arg in enumerate(kernel.args)}
@@ -148,6 +150,19 @@ class IRSource:
         if self.module is None:
             return {}
         return {name: self.module.attrs[name] for name in ("num_warps", "num_stages") if name in self.module.attrs}
+
+
+def _read_module(text: str, path: str) -> Module:
+    """Parsed and verified: passes and lowering rely on what the rules say. Raises IRError that names the file."""
+    try:
+        module = parse_module(text)
+    except IRError as error:
+        raise IRError(f"{path}:{error}") from None
+    try:
+        verify(module)
+    except IRError as error:
+        raise IRError(f"{path}: {error}") from None
+    return module
 
 
 def type_name(type: Any) -> str:

@@ -20,6 +20,8 @@ from typing import Any
 
 from triton.errors import TritonError
 
+_SHOWN_CALLS = 5  # at either end of a long chain of calls
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -84,6 +86,9 @@ class CompilationError(TritonError):
     def _format_message(self) -> str:
         frames = self.frames or (frame_of(self.src, self.node, "<source>", function="kernel"),)
         parts = [frame.render("called from " if i else "") for i, frame in enumerate(frames)]
+        if len(parts) > 2 * _SHOWN_CALLS:
+            hidden = f"... {len(parts) - 2 * _SHOWN_CALLS} more calls ..."
+            parts = [*parts[:_SHOWN_CALLS], hidden, *parts[-_SHOWN_CALLS:]]
         if self.error_message:
             parts.append(self.error_message)
         return "\n".join(parts)

@@ -90,7 +90,8 @@ class TritonSemantic:
             ):
                 if low <= value < high:
                     return found
-            raise ValueError(f"{what}: {value} does not fit in 64 bits")
+            text = str(value) if abs(value) < 10**40 else f"an integer of {value.bit_length()} bits"
+            raise ValueError(f"{what}: {text} does not fit in 64 bits")
         if isinstance(value, float):
             size = abs(value)
             fits = value == 0.0 or math.isinf(value) or math.isnan(value) or _MIN_NORMAL_F32 <= size <= _MAX_F32

@@ -336,6 +336,16 @@ class DependenciesFinder(ast.NodeVisitor):
             self.record(f"{getattr(owner, '__name__', '')}.{node.attr}", value, scope, node.attr)
         return value
 
+    def generic_visit(self, node: ast.AST) -> None:
+        """What lies below, without recursion: an expression may be deeper than Python's stack."""
+        pending = [*ast.iter_child_nodes(node)]
+        while pending:
+            child = pending.pop()
+            if isinstance(child, (ast.Name, ast.Attribute)):
+                self.visit(child)
+            else:
+                pending.extend(ast.iter_child_nodes(child))
+
     def record(self, name: str, value: Any, scope: dict[str, Any], key: str | None = None) -> None:
         """Adds one referenced value."""
         if hasattr(value, "__triton_aggregate__"):

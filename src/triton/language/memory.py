@@ -125,7 +125,14 @@ def _converted(value: Any, element: dt.dtype, what: str, s: TritonSemantic) -> t
         return s.constant(value != 0, element)
     if element.is_int() and isinstance(value, float):
         return s.cast(s.to_tensor(value, what), element)
-    return s.literal(value, element, what) if element.is_int() else s.constant(value, element)
+    if element.is_int():  # wraps, as a run-time value would: -1 fills unsigned memory with ones
+        return s.constant(_wrapped(value, element, what, s), element)
+    return s.constant(value, element)
+
+
+def _wrapped(value: Any, element: dt.dtype, what: str, s: TritonSemantic) -> int:
+    s.scalar_type(value, what)  # raises for what no type holds
+    return (int(value) - element.get_int_min_value()) % (1 << element.primitive_bitwidth) + element.get_int_min_value()
 
 
 @builtin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -63,6 +64,9 @@ def constexpr_key(value: Any) -> Any:
     return (cls, value)
 
 
+_STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
 class Binder:
     """Binds the calls of one kernel."""
 
@@ -74,6 +78,9 @@ class Binder:
         self.names = [p.name for p in self.params]
         self.index = {p.name: i for i, p in enumerate(self.params)}
         self.count = len(self.params)
+        for param in self.params:
+            if stars := _STARS.get(param._param.kind):
+                raise TypeError(f"{name}() cannot be launched: a kernel has no {stars}{param.name}; pass a tuple")
         self.rules = [_rule(p) for p in self.params]
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -8,6 +8,7 @@ launch.
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import operator
 import os
@@ -653,6 +654,8 @@ def jit(
     def decorate(function: Any) -> Any:
         if not callable(function):
             raise TypeError(f"@triton.jit expects a function, got {type(function).__name__}")
+        if getattr(function, "__name__", "") == "<lambda>" or inspect.iscoroutinefunction(function):
+            raise TypeError("@triton.jit expects a function made with def, got a lambda or an async function")
         return JITFunction(
             function,
             version=version,

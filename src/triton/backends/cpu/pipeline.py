@@ -59,8 +59,8 @@ class CPUOptions:
     may_alias: bool = False
 
     def __post_init__(self) -> None:
-        if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
-            raise ValueError(f"num_warps must be a power of two, got {self.num_warps}")
+        if not isinstance(self.num_warps, int) or self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
+            raise ValueError(f"num_warps must be a power of two, got {self.num_warps!r}")
 
     def hash(self) -> str:
         """Text for what changes code; the rest is for GPUs and may differ between kernels that share code."""
@@ -119,7 +119,7 @@ class CPUBackend(BaseBackend):
         from ...passes.manager import run_passes
         from ...passes.pipeline import TILE_PASSES
 
-        return run_passes(module, TILE_PASSES, verify=False)
+        return run_passes(module, TILE_PASSES)
 
     def lower(self, module: Module, metadata: dict[str, Any], options: CPUOptions) -> str:
         from . import lowering  # see passes

@@ -34,7 +34,7 @@ PASSES = (Pass("expand dot_scaled", expand_dot_scaled), *TILE_PASSES)
 
 @dataclass(frozen=True)
 class CUDAOptions:
-    """Options of one compilation. ``num_stages``, ``num_ctas``, ``launch_pdl`` and ``sched4reg`` have no effect yet."""
+    """Options of one compilation. ``launch_pdl`` and ``sched4reg`` have no effect yet; ``num_ctas`` can be 1 only."""
 
     num_warps: int = 4
     num_ctas: int = 1
@@ -66,7 +66,7 @@ class CUDAOptions:
 
     def __post_init__(self) -> None:
         if self.num_warps not in (1, 2, 4, 8, 16, 32):
-            raise ValueError(f"num_warps must be a power of two from 1 to 32, got {self.num_warps}")
+            raise ValueError(f"num_warps must be a power of two from 1 to 32, got {self.num_warps!r}")
         if self.num_ctas != 1:
             raise ValueError("num_ctas other than 1 is not supported yet")
 

@@ -62,7 +62,7 @@ class HIPOptions:
 
     def __post_init__(self) -> None:
         if self.num_warps not in (1, 2, 4, 8, 16, 32):
-            raise ValueError(f"num_warps must be a power of two from 1 to 32, got {self.num_warps}")
+            raise ValueError(f"num_warps must be a power of two from 1 to 32, got {self.num_warps!r}")
         if self.num_ctas != 1:
             raise ValueError("num_ctas other than 1 is not supported: AMD GPUs have no clusters of workgroups")
         if self.wgp_cu_mode not in ("wgp", "cu"):
