@@ -4,8 +4,9 @@
     python3 dev.py run       build the conda package, install it into a new environment, run the examples there
     python3 dev.py test      build in place and run the tests
     python3 dev.py build     build the native core in place, for `PYTHONPATH=src`
-    python3 dev.py package   build and test the conda package
-    python3 dev.py channel   make the channel of build dependencies, where no conda channel can be reached
+    python3 dev.py package   build and test the conda package; --variant all: cpu, cuda 12.9, cuda 13 and hip
+    python3 dev.py channel   index what was built as a channel to publish, and install from it over HTTP
+    python3 dev.py dependencies   make the channel of build dependencies, where no conda channel can be reached
 
 Needs only the standard library of Python 3.10 or newer. What it makes lies in .dev/ (or
 $TRITON_DEV_DIR): delete it to start afresh. A missing C++ compiler, `venv` or Python headers are installed with
@@ -28,7 +29,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 MINIMUM = (3, 10)
@@ -39,7 +40,7 @@ if sys.version_info < MINIMUM:
 ROOT = Path(__file__).resolve().parent
 DEV = Path(os.environ.get("TRITON_DEV_DIR") or ROOT / ".dev").resolve()
 
-TOOLS = ("py-rattler-build>=0.73", "py-rattler>=0.28", "zstandard", "packaging")
+TOOLS = ("py-rattler-build>=0.73", "py-rattler>=0.28", "zstandard", "packaging", "pyyaml")
 LLVM = ("mlc-llvm-static==23.1.1.*", "mlc-llvm-static-extra-targets==23.1.1.*")
 BUILD = ("cmake>=3.26", "ninja>=1.11", *LLVM)
 # Beside pyproject's `test` extra: what the tests of packaging and style need.
@@ -358,44 +359,77 @@ class Built:
     summary: str
 
 
-def package(wanted: str) -> Built:
-    """Builds and tests the conda package into .dev/packages, itself a channel."""
+def gpu_tools_channel() -> Path:
+    """The channel of the GPU variants' run dependencies, made when it is first needed."""
+    folder = DEV / "gpu-tools"
+    start = time.monotonic()
+    call(tools_python(), "-m", "devtools.gpu_tools", folder, DEV / "cache", env=environment(PYTHONPATH=str(ROOT)))
+    say(f"channel of GPU tools ready ({time.monotonic() - start:.0f} s)")
+    return folder
+
+
+def variant_environment(**extra: str) -> dict[str, str]:
+    """environment(), in which solvers take CUDA for there: its variants are built and tested without a GPU too."""
+    return environment(**{"CONDA_OVERRIDE_CUDA": os.environ.get("CONDA_OVERRIDE_CUDA") or "13.0", **extra})
+
+
+def package(wanted: str, variants: str = "cpu") -> Built:
+    """Builds and tests variants of the conda package into .dev/packages, itself a channel; the first one is returned.
+
+    `variants` are names, comma-separated: cpu, cuda (every release), cuda129, hip, or all.
+    """
     prepare_machine()
     source = channel_source(wanted)
+    if source.local and variants != "cpu":
+        source = replace(source, name=f"{source.name},{gpu_tools_channel().as_uri()}")
     output = DEV / "packages"
-    say("building the conda package with rattler-build")
+    say(f"building the conda package with rattler-build: {variants}")
     start = time.monotonic()
-    env = environment(PYTHONPATH=str(ROOT))
-    command: list[str | Path] = [
-        tools_python(),
-        "-W",
-        "ignore",
-        "-m",
-        "devtools.package",
-        "build",
-        ROOT,
-        source.name,
-        output,
-    ]
+    env = variant_environment(PYTHONPATH=str(ROOT))
+    words: list[str | Path] = [tools_python(), "-W", "ignore", "-m", "devtools.package", "build", ROOT, source.name]
     log = DEV / "package.log"
     log.unlink(missing_ok=True)
     try:
-        found = result_of(*command, *source.variants, env=env)
+        found = result_of(*words, output, variants, *source.variants, env=env)
     except Failure:
         print("".join(log.read_text().splitlines(keepends=True)[-80:]) if log.is_file() else "", flush=True)
         raise
     if not isinstance(found, list) or not found:
         raise Failure("rattler-build made no package")
-    first = found[0]
-    summary = (
-        f"{Path(first['file']).name}: {first['bytes'] / 1e6:.2f} MB, {first['files']} files, "
-        f"{first['tests']} package tests passed, "
-        f"built and tested in {first['seconds']:.0f} s ({time.monotonic() - start:.0f} s with solving)"
-    )
-    say(summary)
-    say(f"run dependencies: {', '.join(sorted(first['depends']))}")
-    say(f"log of the build: {log}")
-    return Built(source, output.as_uri(), Path(first["file"]), summary)
+    summaries = []
+    for made in found:
+        summaries.append(
+            f"{Path(made['file']).name}: {made['bytes'] / 1e6:.2f} MB, {made['files']} files, "
+            f"{made['tests']} package tests passed, built and tested in {made['seconds']:.0f} s"
+        )
+        say(summaries[-1])
+        say(f"  run dependencies: {', '.join(sorted(made['depends']))}")
+    say(f"{len(found)} packages in {time.monotonic() - start:.0f} s; log of the build: {log}")
+    return Built(source, output.as_uri(), Path(found[0]["file"]), summaries[0])
+
+
+def publish(wanted: str) -> None:
+    """Indexes .dev/packages, serves it on loopback, installs each variant that is there by its environment file."""
+    folder = DEV / "packages"
+    built = sorted(folder.glob("*/triton-*.conda"))
+    if not built:
+        raise Failure("nothing was built yet: run `dev.py package` first")
+    source = channel_source(wanted)
+    others = [source.name, *([gpu_tools_channel().as_uri()] if source.local else [])]
+    env = variant_environment(PYTHONPATH=str(ROOT))
+    command: list[str | Path] = [tools_python(), "-m", "devtools.publish"]
+    call(*command, "index", folder, env=env)
+    say(f"channel: {folder} ({', '.join(path.name for path in built)})")
+    for name in ("cpu", "cuda", "hip"):
+        if any(f"-{name}" in path.name for path in built):
+            prefix = DEV / f"env-{name}"
+            file = ROOT / "examples" / f"environment-{name}.yml"
+            # The channel that dev.py makes has no PyTorch.
+            without = "pytorch" if source.local else ""
+            call(*command, "install", prefix, file, folder, ",".join(others), without, env=env)
+            inside = environment(PATH=f"{prefix / 'bin'}{os.pathsep}{os.environ['PATH']}", CONDA_PREFIX=str(prefix))
+            call(prefix / "bin" / "python", "-m", "triton.tools.doctor", cwd=prefix, env=inside)
+            say(f"installed by examples/environment-{name}.yml over HTTP, its doctor finds no problem")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -506,15 +540,20 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         ("test", "build in place and run the tests", "arguments of pytest in place of the whole suite"),
         ("build", "build the native core in place", None),
         ("package", "build and test the conda package", None),
-        ("channel", "make the channel of build dependencies", None),
+        ("channel", "index what was built as a channel to publish, and install from it over HTTP", None),
+        ("dependencies", "make the channel of build dependencies", None),
         ("wheel", "make a wheel with static LLVM in .dev/wheel", None),
         ("patches", "the Windows port: apply (to a copy in .dev/windows), check or refresh", "apply, check or refresh"),
         ("hip-bundle", "write a folder of kernels to check on an AMD GPU", "an architecture (gfx1100), and a folder"),
     ):
         command = commands.add_parser(name, help=help_text, description=help_text)
-        if name in ("run", "package", "channel"):
+        if name in ("run", "package", "channel", "dependencies"):
             choices = "auto (a conda channel if one answers within 5 s, else local), local, or a channel name or URL"
             command.add_argument("--channel", default="auto", help=choices)
+        if name == "package":
+            command.add_argument(
+                "--variant", default="cpu", help="cpu, cuda, cuda129, cuda130, hip (comma-separated) or all"
+            )
         if rest:
             command.epilog = f"Everything else: {rest}."
     # Not argparse's REMAINDER: it refuses a rest that begins with an option.
@@ -531,8 +570,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], object]] = {
     "run": run,
     "test": test,
     "build": lambda arguments: build_in_place(),
-    "package": lambda arguments: package(arguments.channel),
-    "channel": lambda arguments: channel_source(arguments.channel),
+    "package": lambda arguments: package(arguments.channel, arguments.variant),
+    "channel": lambda arguments: publish(arguments.channel),
+    "dependencies": lambda arguments: channel_source(arguments.channel),
     "wheel": lambda arguments: wheel(),
     "patches": lambda arguments: patches(arguments.rest[0]),
     "hip-bundle": lambda arguments: call(build_in_place(), "-m", "triton.tools.hip_bundle", *arguments.rest),

@@ -1,6 +1,7 @@
 """Builds our conda package with rattler-build, and makes environments with py-rattler.
 
-python -m devtools.package build  ROOT CHANNEL OUTPUT [KEY=VALUE ...]   builds and tests recipe/recipe.yaml
+python -m devtools.package build  ROOT CHANNEL[,CHANNEL ...] OUTPUT VARIANT[,VARIANT ...] [KEY=VALUE ...]
+                                                                        builds and tests variants of recipe/recipe.yaml
 python -m devtools.package env    PREFIX CHANNEL[,CHANNEL ...] SPEC ... makes a new environment
 """
 
@@ -14,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from rattler import Channel, Gateway, VirtualPackage, install, solve
+from rattler import Channel, Gateway, VirtualPackage, VirtualPackageOverrides, install, solve
 from rattler.exceptions import SolverError
 from rattler_build import (
     JinjaConfig,
@@ -69,18 +70,37 @@ def render(root: Path, overrides: dict[str, str], platform: str = PLATFORM) -> l
     return recipe.render(variants, RenderConfig(platform=target))
 
 
-def build(root: Path, channel: str, output: Path, overrides: dict[str, str]) -> list[dict[str, object]]:
-    """Builds, packs and tests every variant into the channel `output`; a failing build or test raises."""
+def variant_name(variant: RenderedVariant) -> str:
+    """What its build string starts with: `cpu`, `cuda129`, `cuda130`, `hip`."""
+    return str(variant.recipe.to_dict()["build"]["string"]).split("_")[0]
+
+
+def chosen(rendered: list[RenderedVariant], names: list[str]) -> list[RenderedVariant]:
+    """Those whose name begins with one of `names` (`cuda` stands for every CUDA release, `all` for everything)."""
+    known = sorted(map(variant_name, rendered))
+    for name in names:
+        if name != "all" and not any(one.startswith(name) for one in known):
+            raise SystemExit(f"There is no variant {name}: there are {', '.join(known)}, and all.")
+    kept = [v for v in rendered if "all" in names or variant_name(v).startswith(tuple(names))]
+    # The plain one first: what is wrong with all of them shows soonest there.
+    return sorted(kept, key=variant_name)
+
+
+def build(
+    root: Path, channels: list[str], output: Path, names: list[str], overrides: dict[str, str]
+) -> list[dict[str, object]]:
+    """Builds, packs and tests variants into the channel `output`; a failing build or test raises."""
     results: list[dict[str, object]] = []
     log = Log(output.parent / "package.log")
     # Building again must not leave the previous package to be found by the test stage's solver.
     shutil.rmtree(output, ignore_errors=True)
-    for variant in render(root, overrides):
+    for variant in chosen(render(root, overrides), names):
+        print(f"  variant {variant_name(variant)}", flush=True)
         start = time.monotonic()
         built = variant.run_build(
             ToolConfiguration(test_strategy="native", channel_priority="disabled"),
             output_dir=output,
-            channels=[channel],
+            channels=channels,
             progress_callback=log,
             package_format="conda:3",
         )
@@ -90,6 +110,7 @@ def build(root: Path, channel: str, output: Path, overrides: dict[str, str]) -> 
             results.append(
                 {
                     "file": str(path),
+                    "variant": variant_name(variant),
                     "bytes": Path(path).stat().st_size,
                     "files": len(package.files),
                     "seconds": round(seconds, 1),
@@ -107,7 +128,8 @@ async def make_environment(prefix: Path, channels: list[str], specs: list[str]) 
         sources=[Channel(name) for name in channels],
         specs=specs,
         gateway=Gateway(),
-        virtual_packages=VirtualPackage.detect(),
+        # $CONDA_OVERRIDE_CUDA counts, as it does for conda.
+        virtual_packages=VirtualPackage.detect(VirtualPackageOverrides.from_env()),
     )
     cache = Path(os.environ["RATTLER_CACHE_DIR"]) / "pkgs"
     await install(records, target_prefix=prefix, cache_dir=cache, show_progress=False)
@@ -117,9 +139,10 @@ async def make_environment(prefix: Path, channels: list[str], specs: list[str]) 
 def main() -> None:
     command, arguments = sys.argv[1], sys.argv[2:]
     if command == "build":
-        overrides = dict(item.split("=", 1) for item in arguments[3:])
+        root, channels, output, names, *rest = arguments
+        overrides = dict(item.split("=", 1) for item in rest)
         try:
-            results = build(Path(arguments[0]), arguments[1], Path(arguments[2]), overrides)
+            results = build(Path(root), channels.split(","), Path(output), names.split(","), overrides)
         except RattlerBuildError as error:
             raise SystemExit(f"rattler-build: {error}") from None
         print("RESULT " + json.dumps(results), flush=True)
