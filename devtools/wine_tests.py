@@ -119,6 +119,7 @@ def main() -> int:
     except wine.Unavailable as reason:
         print(f"-- Windows tests skipped: {reason}")
         return 0
+    kit.serve("-p")
     try:
         start = time.monotonic()
         source = patches.stage(ROOT, folder / "tree")
@@ -130,7 +131,7 @@ def main() -> int:
             run_group(kit, source, name, arguments.sample, arguments.timeout) for name in arguments.groups or GROUPS
         ]
     finally:
-        kit.stop()
+        kit.serve("-k")
     return 0 if all(results) else 1
 
 

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import math
 import struct
+import sys
 from collections.abc import Callable
 
 import numpy as np
