@@ -420,6 +420,8 @@ def publish(wanted: str) -> None:
     command: list[str | Path] = [tools_python(), "-m", "devtools.publish"]
     call(*command, "index", folder, env=env)
     say(f"channel: {folder} ({', '.join(path.name for path in built)})")
+    if len(built) == 4:
+        call(*command, "choose", folder, ",".join(others), env=env)
     for name in ("cpu", "cuda", "hip"):
         if any(f"-{name}" in path.name for path in built):
             prefix = DEV / f"env-{name}"

@@ -38,6 +38,8 @@ class Spec:
     summary: str = ""
     entry_points: tuple[str, ...] = ()
     site_packages: str | None = None
+    build_number: int = 0
+    track_features: str = ""
 
     @property
     def subdir(self) -> str:
@@ -53,7 +55,7 @@ class Spec:
             "name": self.name,
             "version": self.version,
             "build": self.build,
-            "build_number": 0,
+            "build_number": self.build_number,
             "depends": list(self.depends),
             "constrains": list(self.constrains),
             "license": self.license,
@@ -61,6 +63,8 @@ class Spec:
             "arch": None if self.noarch else "x86_64",
             "platform": None if self.noarch else "linux",
         }
+        if self.track_features:
+            index["track_features"] = self.track_features
         if self.noarch:
             index["noarch"] = self.noarch
         if self.site_packages:

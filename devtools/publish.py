@@ -4,6 +4,8 @@ python -m devtools.publish index FOLDER
     writes repodata.json and repodata.json.zst
 python -m devtools.publish install PREFIX FILE FOLDER CHANNEL[,CHANNEL ...] [NAME ...]
     serves FOLDER on loopback and makes the environment of FILE (an environment.yml) from it and CHANNELs, without NAMEs
+python -m devtools.publish choose FOLDER CHANNEL[,CHANNEL ...]
+    says which variant a plain `triton` is without an NVIDIA driver and with one for CUDA 12.9 and for 13.0
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from rattler import Channel, Gateway, VirtualPackage, VirtualPackageOverrides, solve
 from rattler.exceptions import SolverError
 from rattler.index import index_fs
 
@@ -83,6 +86,31 @@ def install(prefix: Path, file: Path, folder: Path, channels: Sequence[str], wit
     return found
 
 
+# The driver's CUDA and the variant that is the best which it allows.
+PREFERRED = {"": "cpu", "12.9": "cuda129", "13.0": "cuda130"}
+
+
+async def plain_choice(channels: Sequence[str], driver: str) -> str:
+    """The build of `triton`, asked for by its bare name, where the NVIDIA driver is of that CUDA release ("": none)."""
+    os.environ["CONDA_OVERRIDE_CUDA"] = driver
+    records = await solve(
+        sources=[Channel(name) for name in channels],
+        specs=["triton"],
+        gateway=Gateway(),
+        virtual_packages=VirtualPackage.detect(VirtualPackageOverrides.from_env()),
+    )
+    return next(str(record.build) for record in records if record.name.normalized == "triton")
+
+
+def choose(channels: Sequence[str]) -> None:
+    """Compares the choices with PREFERRED; another one is an error."""
+    for driver, expected in PREFERRED.items():
+        build = asyncio.run(plain_choice(channels, driver))
+        print(f"  plain triton {f'with CUDA {driver}' if driver else 'without a driver'}: {build}", flush=True)
+        if not build.startswith(f"{expected}_"):
+            raise SystemExit(f"the {expected} variant was expected there")
+
+
 def main() -> None:
     command, *rest = sys.argv[1:]
     if command == "index":
@@ -95,6 +123,8 @@ def main() -> None:
         except SolverError as error:
             raise SystemExit(f"No environment satisfies {file}: {error}") from None
         print(f"  {', '.join(found)}", flush=True)
+    elif command == "choose":
+        choose([Path(rest[0]).resolve().as_uri(), *rest[1].split(",")])
     else:
         raise SystemExit(f"unknown command {command}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -32,10 +33,14 @@ def channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (tree / "share").mkdir(parents=True)
         (tree / "share/variant.txt").write_text(variant)
         needs = (f"__cuda >={variant[4:6]}",) if variant.startswith("cuda") else ()
-        spec = Spec(name="triton", version=dev.project_version(), build=f"{variant}_h0_{build}", depends=needs)
+        features = "triton-p-0" if variant == "hip" else ""
+        spec = Spec(
+            name="triton", version=dev.project_version(), build=f"{variant}_h0_{build}", build_number=build,
+            track_features=features, depends=needs,
+        )  # fmt: skip
         package = write_package(spec, tree, folder / "made")
         assert package.is_file()
-    # Build numbers and track features are the recipe's; test_recipes.py compares their order.
+    # Build numbers and track features as the recipe has them (test_recipes.py).
     publish.index(folder / "made")
     return folder / "made"
 
@@ -72,6 +77,13 @@ def test_cuda_variant_is_refused_without_a_driver(channel, tmp_path, monkeypatch
     file = ROOT / "examples/environment-cuda.yml"
     with pytest.raises(publish.SolverError, match="__cuda"):
         publish.install(tmp_path / "env", file, channel, [], ["python", "numpy", "pytorch"])
+
+
+@pytest.mark.parametrize("driver", publish.PREFERRED)
+def test_plain_name_is_the_best_variant_that_the_driver_allows(channel, monkeypatch, driver):
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", driver)
+    build = asyncio.run(publish.plain_choice([channel.as_uri()], driver))
+    assert build.split("_")[0] == publish.PREFERRED[driver]
 
 
 @pytest.mark.parametrize("variant", ["cpu", "cuda", "hip"])
