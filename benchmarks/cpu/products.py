@@ -67,7 +67,10 @@ def cases() -> list[Case]:
     if torch is not None:
         n = 1024
         a, b = (torch.randn(n, n).to(torch.bfloat16) for _ in range(2))
-        calls = {"triton": lambda c=torch.empty_like(a): typed_matmul(a, b, c), "torch": lambda: a @ b}
+        calls = {
+            "triton": lambda a=a, b=b, c=torch.empty_like(a): typed_matmul(a, b, c),
+            "torch": lambda a=a, b=b: a @ b,
+        }
         found.append(Case("matmul", f"{n} bf16", calls, 2e-2, 2 * n**3, 6 * n * n))
     n = 1024
     x, y = rng.integers(-128, 128, (2, n, n), dtype=np.int8)

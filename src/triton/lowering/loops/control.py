@@ -9,6 +9,7 @@ from ...ir.core import Op, Value
 from ...ir.ops import OPS
 from ...ir.types import DescriptorType, ElementType, PointerType, TensorType, element_of, i64, shape_of
 from ..writer import Cell, scalar_type
+from . import gathered
 from .access import Descriptor
 from .buffers import Buffer
 from .dot import pack_invariants
@@ -70,7 +71,9 @@ def _for(f: FunctionEmitter, op: Op) -> None:
     low, step = f.scalars[op.operands[0]], f.scalars[op.operands[2]]
     scalars = [i for i, v in enumerate(inits) if not is_tile(v)]
     growing = [i for i, a in enumerate(args) if a in f.graph.inductions]
-    tiles = [_start_tile(f, op, i) for i, v in enumerate(inits) if is_tile(v) and i not in growing]
+    f.e.reset()
+    sums = gathered.find(f, op)
+    tiles = [_start_tile(f, op, i) for i, v in enumerate(inits) if is_tile(v) and i not in growing and i not in sums]
     f.e.reset()
     prepared = pack_invariants(f, op)
     f.e.reset()
@@ -84,6 +87,7 @@ def _for(f: FunctionEmitter, op: Op) -> None:
     for t in tiles:
         if t.other is not None:
             carried += [("ptr", t.current.pointer), ("ptr", t.other.pointer)]
+    carried += [(g.acc.type, g.acc.text) for g in sums.values()]
 
     def run(_: str, values: list[str]) -> list[str]:
         it = iter(values)
@@ -100,17 +104,22 @@ def _for(f: FunctionEmitter, op: Op) -> None:
                 t.current, t.other = t.current.at(next(it)), t.other.at(next(it))
             f.buffers[args[t.index]] = t.current
             _aim(f, op, t)
+        store = _join_store(f, op, tiles)
+        accs = [Cell(next(it), g.acc.element, g.lanes) for g in sums.values()]
         following: list[str] = []
 
         def finish(end: Op) -> None:
             f.e.reset()
             following.append(f.w.emit(f"add {low.type} {counter}, {step.text}"))
             moved = [_grow(f, args[i], delta) for i, delta in zip(growing, deltas, strict=True)]
-            pointers = _end_tiles(f, op, tiles)
+            pairs = zip(sums.values(), accs, strict=True)
+            summed = [gathered.advance(f, g, acc, _idle_mask(op, g.index)).text for g, acc in pairs]
+            pointers = _end_tiles(f, op, tiles, f.trailing.pop(store, []) if store is not None else [])
             for i in scalars:
                 following.extend(c.text for c in flatten(f, ends[i]))
             following.extend(moved)
             following.extend(pointers)
+            following.extend(summed)
 
         f.block(body, finish)
         return following
@@ -129,6 +138,8 @@ def _for(f: FunctionEmitter, op: Op) -> None:
             next(results)
         f.buffers[op.results[t.index]] = t.current
         f.destination.pop(ends[t.index], None)
+    for g in sums.values():
+        f.gathered[op.results[g.index]] = Cell(next(results), g.acc.element, g.lanes)
     for key in prepared:
         del f.packed[key]
 
@@ -261,22 +272,60 @@ def _aim(f: FunctionEmitter, op: Op, t: Carried) -> None:
         f.destination[value] = t.other if t.other is not None else t.current
 
 
-def _end_tiles(f: FunctionEmitter, op: Op, tiles: list[Carried]) -> list[str]:
-    """Brings every carried tile to its next value; returns the pointers of the next trip."""
+def _end_tiles(f: FunctionEmitter, op: Op, tiles: list[Carried], done: list[tuple[Value, Buffer]]) -> list[str]:
+    """Brings every carried tile to its next value, but for those that are ``done``; returns the pointers of the next
+    trip."""
     ends = op.regions[0].terminator.operands
+    finished = {buffer.pointer for _, buffer in done}
     pointers: list[str] = []
+    together: dict[tuple[object, Value | None], list[tuple[Value, Buffer]]] = {}
     for t in tiles:
         value = ends[t.index]
         held = f.buffers.get(value)
         target = t.other if t.other is not None else t.current
         if held is not None and held.pointer == t.current.pointer:
             target = t.current
-        elif held is None or held.pointer != target.pointer:
-            f.fill(value, target, _idle_mask(op, t.index) if held is None and t.other is None else None)
+        elif held is not None and held.pointer != target.pointer:
+            f.fill(value, target)
+        elif held is None and target.pointer not in finished:
+            idle = _idle_mask(op, t.index) if t.other is None else None
+            together.setdefault((shape_of(value.type), idle), []).append((value, target))
         if t.other is not None:
             source = t.other if target is t.current else t.current
             pointers += [target.pointer, source.pointer]
+    for (_, idle), pairs in together.items():
+        f.fill_all(pairs, idle)
     return pointers
+
+
+def _join_store(f: FunctionEmitter, op: Op, tiles: list[Carried]) -> Op | None:
+    """Has sums such as ``total += x`` computed in the loop nest of the store that ends the body, where its mask is
+    theirs; returns that store.
+
+    What both read is read once. The store must not need a carried tile: its other elements would be new ones.
+    """
+    body = op.regions[0]
+    at = len(body.ops) - 2
+    while at >= 0 and f.plan.is_lazy(body.ops[at]):
+        at -= 1
+    store = body.ops[at] if at >= 0 else None
+    if store is None or store.kind != "store" or not isinstance(store.operands[0].type, TensorType):
+        return None
+    mask = store.operands[2] if len(store.operands) > 2 else None
+    pairs: list[tuple[Value, Buffer]] = []
+    for t in tiles:
+        arg, value = body.args[t.index + 1], body.terminator.operands[t.index]
+        lazy = value.op is not None and value not in f.plan.held and f.graph.block[value.op] is body
+        if not lazy or t.other is not None or shape_of(value.type) != shape_of(store.operands[0].type):
+            continue
+        if (mask is None or _idle_mask(op, t.index) is mask) and not any(
+            f.plan.depends(v, arg) for v in store.operands
+        ):
+            pairs.append((value, t.current))
+    if not pairs:
+        return None
+    f.trailing[store] = pairs
+    return store
 
 
 def _idle_mask(op: Op, i: int) -> Value | None:

@@ -49,6 +49,8 @@ class FunctionEmitter:
         self.e = Evaluator(w, self.plan, self.scalars, self.buffers)
         self.destination: dict[Value, Buffer] = {}
         self.packed: dict[object, Any] = {}
+        self.gathered: dict[Value, Cell] = {}
+        self.trailing: dict[Op, list[tuple[Value, Buffer]]] = {}
         self._live: list[list[tuple[int, int]]] = []
         self.program_id: Callable[[int], Cell] = _no_programs
         self.num_programs: Callable[[int], Cell] = _no_programs
@@ -157,19 +159,25 @@ class FunctionEmitter:
         if held is not None and held.strides == buffer.strides:
             copy(self, held, buffer)
             return
+        self.fill_all([(value, buffer)], idle)
+
+    def fill_all(self, pairs: Sequence[tuple[Value, Buffer]], idle: Value | None = None) -> None:
+        """``fill`` for values of one shape, none of which is held, in one loop nest."""
         self.e.reset()
-        shape = shape_of(value.type)
-        found = survey(self.e, [value], shape)
-        found.accesses.append(tuple(buffer.strides))
+        values = [value for value, _ in pairs]
+        shape = shape_of(values[0].type)
+        found = survey(self.e, values, shape)
+        found.accesses += [tuple(buffer.strides) for _, buffer in pairs]
         if idle is not None:
             found.stop = idle, tuple(range(len(shape)))
-
-        def body(index: Index) -> None:
-            cell, _ = self.e.cell(value, index)
-            access.write(self.e, buffer, index, cell)
-
-        nest(self.e, shape, choose(self.e, shape, found), body, found)
+        nest(self.e, shape, choose(self.e, shape, found), lambda index: self.write_all(pairs, index), found)
         self.e.reset()
+
+    def write_all(self, pairs: Sequence[tuple[Value, Buffer]], index: Index) -> None:
+        """All values at ``index``, computed before the first is written: a buffer may be one that they read."""
+        cells = [self.e.cell(value, index)[0] for value, _ in pairs]
+        for (_, buffer), cell in zip(pairs, cells, strict=True):
+            access.write(self.e, buffer, index, cell)
 
     # By-products: values that a root computes anyway
 
@@ -254,13 +262,16 @@ def _store(f: FunctionEmitter, op: Op) -> None:
     mask = op.operands[2] if len(op.operands) > 2 else None
     shape = shape_of(pointer.type)
     by_products = f.open_by_products(op)
-    if not by_products and len(shape) == 2 and _store_turned(f, pointer, value, mask):
+    trailing = f.trailing.get(op, [])
+    if not by_products and not trailing and len(shape) == 2 and _store_turned(f, pointer, value, mask):
         return
-    found = survey(e, op.operands[1:], shape, [pointer])
+    found = survey(e, [*op.operands[1:], *(v for v, _ in trailing)], shape, [pointer])
+    found.accesses += [tuple(b.strides) for _, b in trailing]
 
     def body(index: Index) -> None:
         f.write_by_products(by_products, index)
         access.store(e, pointer, value, mask, index)
+        f.write_all(trailing, index)
 
     if mask is not None:
         entry = mask, tuple(range(len(shape)))

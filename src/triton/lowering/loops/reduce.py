@@ -29,6 +29,10 @@ _CACHE = 32 << 10
 def _reduce(f: FunctionEmitter, op: Op) -> None:
     e, axis = f.e, op.attrs["axis"]
     shape = shape_of(op.operands[0].type)
+    lanes = f.gathered.get(op.operands[0])
+    if lanes is not None:
+        (f.scalars[op.results[0]],) = Job(f, op, shape, axis, [None], []).fold([lanes], lanes.lanes)
+        return
     by_products = f.open_by_products(op)
     targets = [f.buffer_for(r) if isinstance(r.type, TensorType) else None for r in op.results]
     found = survey(e, op.operands, shape)
