@@ -60,17 +60,29 @@ void chain(int signal, siginfo_t* info, void* context) {
   }
 }
 
+// By raise() or pthread_kill(), in this process.
+bool raised_here(const siginfo_t* info) {
+#if defined(SI_TKILL)
+  return info->si_code == SI_TKILL && info->si_pid == getpid();
+#else
+  return info->si_pid == getpid();
+#endif
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   Guard* guard = current_guard;
-  // si_code > 0: raised by the processor on this very thread, not sent by kill().
-  bool ours = guard && (signal == SIGABRT ? guard->catch_abort && info->si_pid == getpid() : info->si_code > 0);
+  // si_code > 0: raised by the processor on this very thread, not sent by kill(). A handler installed after ours, such as
+  // faulthandler's, puts ours back and raises the signal again: that comes from this process to this thread.
+  const bool caused = info->si_code > 0;
+  const bool passed_on = !caused && raised_here(info);
+  bool ours = guard && (signal == SIGABRT ? guard->catch_abort && info->si_pid == getpid() : caused || passed_on);
   if (!ours) {
     chain(signal, info, context);
     return;
   }
   guard->fault->signal = signal;
   guard->fault->code = info->si_code;
-  guard->fault->address = reinterpret_cast<uintptr_t>(info->si_addr);
+  guard->fault->address = passed_on ? 0 : reinterpret_cast<uintptr_t>(info->si_addr);  // a raised signal has none
   siglongjmp(guard->jump, static_cast<int>(Exit::faulted));
 }
 
@@ -165,6 +177,7 @@ std::string describe(const Fault& fault) {
       // The processor gives no address for these two; the kernel reports 0 with a code of its own.
       if (fault.address == 0 && fault.code == 0x80)
         return "segmentation fault: non-canonical address or misaligned vector access";
+      if (fault.code <= 0) return "segmentation fault: another signal handler saw it first and gives no address";
       snprintf(text, sizeof text, "segmentation fault at 0x%llx", address);
       return text;
     case SIGBUS: snprintf(text, sizeof text, "bus error at 0x%llx", address); return text;

@@ -260,6 +260,21 @@ def test_a_fault_outside_a_kernel_still_ends_the_process() -> None:
     assert "Segmentation fault" in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is one chain of handlers, and ours stays in front")
+def test_a_fault_of_a_kernel_is_survived_when_another_handler_was_installed_later() -> None:
+    bad = LAUNCH_SOMETHING.replace("  ret void", "  store i8 1, ptr inttoptr (i64 8 to ptr)\n  ret void")
+    bad = bad.replace("for _ in range(20):\n    n.cpu_launch", "for i in range(3):\n    launch")
+    head = (
+        "import faulthandler\nfaulthandler.disable()\n"
+        + LAUNCH_SOMETHING
+        + "faulthandler.enable()\n"
+        + "def launch(*args):\n    try:\n        n.cpu_launch(*args)\n"
+        + "    except n.KernelFault:\n        print('survived')\n"
+    )
+    done = run_python(head + bad)
+    assert (done.returncode, done.stdout) == (0, "survived\n" * 3), done.stderr
+
+
 def test_print_goes_to_the_sink_and_to_stdout(load: Load, capfd: pytest.CaptureFixture[str]) -> None:
     code = load(
         f"""

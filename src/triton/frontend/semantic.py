@@ -340,7 +340,9 @@ class TritonSemantic:
     @staticmethod
     def words(value: Any) -> str:
         value = unwrap(value)
-        return str(value.type) if isinstance(value, tensor) else describe(value)
+        if not isinstance(value, tensor):
+            return describe(value)
+        return str(value) if value.type.is_block() else str(value.type)
 
     def add(self, a: Any, b: Any, what: str = "+") -> tensor:
         a, b = unwrap(a), unwrap(b)
