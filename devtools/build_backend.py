@@ -1,4 +1,4 @@
-"""The build back end that pip calls: scikit-build-core's, on Windows over a copy of src/ with patches/windows applied."""
+"""The build back end that pip calls: scikit-build-core's, on Windows over a patched copy of src/ (patches/windows)."""
 
 from __future__ import annotations
 
