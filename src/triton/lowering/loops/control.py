@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from ...ir.core import Op, Value
 from ...ir.ops import OPS
@@ -78,16 +78,9 @@ def _for(f: FunctionEmitter, op: Op) -> None:
     prepared = pack_invariants(f, op)
     f.e.reset()
 
-    first: list[Cell] = [low]
-    for i in scalars:
-        first += flatten(f, inits[i])
+    first = [low, *(cell for i in scalars for cell in flatten(f, inits[i]))]
     delta_types = [_delta_type(args[i]) for i in growing]
-    carried = [(c.type, c.text) for c in first]
-    carried += [(scalar_type(t), "0") for t in delta_types]
-    for t in tiles:
-        if t.other is not None:
-            carried += [("ptr", t.current.pointer), ("ptr", t.other.pointer)]
-    carried += [(g.acc.type, g.acc.text) for g in sums.values()]
+    carried = _carried(first, delta_types, tiles, list(sums.values()))
 
     def run(_: str, values: list[str]) -> list[str]:
         it = iter(values)
@@ -127,21 +120,46 @@ def _for(f: FunctionEmitter, op: Op) -> None:
     results = iter(f.w.loop("0", trips, "1", run, carried, hint="for"))
     f.e.reset()
     next(results)
-    for i in scalars:
-        cells = [Cell(next(results), c.element) for c in flatten(f, inits[i])]
-        bind(f, op.results[i], cells, padding_of(f, inits[i]))
-    for i, kind in zip(growing, delta_types, strict=True):
-        f.e.deltas[op.results[i]] = Cell(next(results), kind)
-    for t in tiles:
-        if t.other is not None:
-            t.current = t.current.at(next(results))
-            next(results)
-        f.buffers[op.results[t.index]] = t.current
-        f.destination.pop(ends[t.index], None)
+    _loop_results(f, op, results, scalars, list(zip(growing, delta_types, strict=True)), tiles)
     for g in sums.values():
         f.gathered[op.results[g.index]] = Cell(next(results), g.acc.element, g.lanes)
     for key in prepared:
         del f.packed[key]
+
+
+def _carried(
+    first: list[Cell], deltas: list[ElementType], tiles: list[Carried], sums: list[gathered.Gathered]
+) -> list[tuple[str, str]]:
+    """Types and first values of the loop's phis: scalars, how far pointers have grown, places of tiles, sums."""
+    carried = [(c.type, c.text) for c in first]
+    carried += [(scalar_type(t), "0") for t in deltas]
+    for t in tiles:
+        if t.other is not None:
+            carried += [("ptr", t.current.pointer), ("ptr", t.other.pointer)]
+    return carried + [(g.acc.type, g.acc.text) for g in sums]
+
+
+def _loop_results(
+    f: FunctionEmitter,
+    op: Op,
+    values: Iterator[str],
+    scalars: Sequence[int],
+    growing: Sequence[tuple[int, ElementType]],
+    tiles: Sequence[Carried],
+) -> None:
+    """Binds a loop's results to what it ended with: ``values`` in the order in which they were carried."""
+    inits, ends = op.operands[3:], op.regions[0].terminator.operands
+    for i in scalars:
+        cells = [Cell(next(values), c.element) for c in flatten(f, inits[i])]
+        bind(f, op.results[i], cells, padding_of(f, inits[i]))
+    for i, kind in growing:
+        f.e.deltas[op.results[i]] = Cell(next(values), kind)
+    for t in tiles:
+        if t.other is not None:
+            t.current = t.current.at(next(values))
+            next(values)
+        f.buffers[op.results[t.index]] = t.current
+        f.destination.pop(ends[t.index], None)
 
 
 def _trip_count(f: FunctionEmitter, op: Op) -> str:
