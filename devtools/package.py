@@ -106,6 +106,7 @@ def build(
         )
         seconds = time.monotonic() - start
         for path in built.packages:
+            Path(path).chmod(0o644)  # a web server that is to serve it is another user
             package = Package.from_file(path)
             results.append(
                 {
