@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import threading
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,10 +138,26 @@ class Kit:
         """Runs a Windows program; paths among `words` are given as Windows names them. Output goes through a pipe, as
         Wine's Python cannot write to a regular file."""
         command = [self.wine, *(windows_path(w) if isinstance(w, Path) else w for w in words)]
-        return subprocess.run(
+        process = subprocess.Popen(
             command, env=self.environment(extra), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout, cwd=cwd,
+            stderr=subprocess.STDOUT, cwd=cwd,
         )  # fmt: skip
+        assert process.stdout is not None
+        pipe, chunks = process.stdout.fileno(), list[bytes]()
+        reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: os.read(pipe, 1 << 16), b"")), daemon=True)
+        reader.start()
+        ended = True
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            ended = False
+        # Wine's services inherit the pipe and may keep it open: its end is not waited for.
+        reader.join(3)
+        text = b"".join(chunks).decode(errors="replace").replace("\r\n", "\n")
+        status = process.returncode if ended else 124
+        return subprocess.CompletedProcess(command, status, text if ended else f"{text}\nended after {timeout:.0f} s")
 
     def run_python(
         self, *words: str | Path, extra: Mapping[str, str] = {}, timeout: float = 600, cwd: Path | None = None
