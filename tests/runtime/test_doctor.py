@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import fake_gpu
 import pytest
 
 import triton
@@ -103,6 +104,19 @@ def test_failing_back_end_is_a_problem_with_its_place(tmp_path):
     sections, well = report(path=tmp_path)
     state, text = sections["kernels"]["cpu"]
     assert not well and state == "problem" and "driver.py:" in text
+
+
+def test_active_gpu_compiles_and_loads(tmp_path):
+    library = fake_gpu.library()
+    if library is None:
+        pytest.skip("no C compiler for the stand-in of CUDA's driver")
+    sections, well = report(TRITON_LIBCUDA_PATH=str(library))
+    assert well and sections["back ends"]["cuda"] == ("ok", sections["back ends"]["cuda"][1])
+    assert sections["back ends"]["cuda"][1].startswith("active: cuda 90 ")
+    state, text = sections["kernels"]["cuda"]
+    assert state == "ok" and "compiled in" in text and "loaded" in text
+    if sys.platform == "linux":
+        assert str(library) in sections["tools and libraries"]["libcuda"][1]
 
 
 @pytest.fixture

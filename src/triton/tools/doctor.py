@@ -163,11 +163,11 @@ def tools(broken: str | None) -> Iterator[Finding]:
     yield _found("ld.lld", linker, "no code objects are linked for HIP")
     yield _found("ocml", lambda: str(find_bitcode("ocml")), "kernels with functions such as tgamma fail for HIP")
     yield _found("ockl", lambda: str(find_bitcode("ockl")), "kernels that print fail for HIP")
-    yield _library("libcuda", "cuda_device_count", broken)
-    yield _library("libamdhip64", "hip_device_count", broken)
+    yield _library("libcuda", "cuda_device_count", "TRITON_LIBCUDA_PATH", broken)
+    yield _library("libamdhip64", "hip_device_count", "TRITON_LIBHIP_PATH", broken)
 
 
-def _library(name: str, function: str, broken: str | None) -> Finding:
+def _library(name: str, function: str, variable: str, broken: str | None) -> Finding:
     """A vendor's library, which the native module opens on first use."""
     if broken is not None:
         return Finding(name, "absent", "not looked for: the native module opens it")
@@ -177,7 +177,8 @@ def _library(name: str, function: str, broken: str | None) -> Finding:
         answer = getattr(libtriton, function)()
     except RuntimeError as error:
         return Finding(name, "absent", _reason(error))
-    return Finding(name, "ok", f"{_mapped(name) or 'loaded'}; it counts {answer} devices")
+    place = os.environ.get(variable) or _mapped(name) or "loaded"
+    return Finding(name, "ok", f"{place}; it counts {answer} devices")
 
 
 def _mapped(name: str) -> str | None:
@@ -297,9 +298,10 @@ def _arrays(backend: str) -> tuple[Any, Any, Callable[[], Any], Any] | None:
     if backend == "cpu":
         out = np.zeros(3, dtype=np.float32)
         return x, out, lambda: out, expected
-    if importlib.util.find_spec("torch") is None:
+    try:
+        torch = importlib.import_module("torch")
+    except Exception:  # the part on PyTorch says why
         return None
-    torch = importlib.import_module("torch")
     if not torch.cuda.is_available() or bool(torch.version.hip) is not (backend == "hip"):
         return None
     device, result = torch.from_numpy(x).cuda(), torch.zeros(3, dtype=torch.float32, device="cuda")
