@@ -63,6 +63,7 @@ def conv3d_kernel(x_ptr, w_ptr, out_ptr, D, H, W, CO: tl.constexpr, T: tl.conste
 def conv2d(x, w, out, block=128):
     """w is [CO, CI, R, S]."""
     (ci, h, width), (co, _, r, s) = x.shape, w.shape
+    block = min(block, triton.next_power_of_2(width))
     taps_first = np.ascontiguousarray(w.transpose(2, 3, 0, 1))
     conv2d_kernel[(triton.cdiv(width, block), h)](x, taps_first, out, h, width, CI=ci, CO=co, R=r, S=s, BLOCK=block)
     return out

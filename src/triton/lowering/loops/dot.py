@@ -20,6 +20,7 @@ from ..writer import Cell, scalar_type, splat, suffix, vector
 from . import access, transpose
 from .buffers import Buffer, bytes_of
 from .emit import FunctionEmitter, rule
+from .graph import Stride
 from .index import Dim, Index, fixed, lane_mask
 from .machine import Machine
 from .nest import Shape, choose, count, nest, survey
@@ -70,18 +71,22 @@ def compute_type(acc: ElementType) -> ScalarType:
     return f32 if acc.is_float and acc.bits < 32 else acc
 
 
+_SMALL = 32 << 10
+"""Bytes of an operand, gaps between its rows included, that is multiplied where it lies."""
+
 Place = Callable[[Index], tuple[Buffer, Index]]
 """Where an element of an operand is packed."""
 
 
 @dataclass(slots=True)
 class Operand:
-    """A packed operand: ``pointer`` to elements of the compute type, ``pitch`` elements from row to row (A) or unused
-    (B)."""
+    """An operand: ``pointer`` to elements of the compute type, ``pitch`` elements from row to row, and for B ``panel``
+    elements from panel to panel. ``offset``: the place in scratch to give back."""
 
     pointer: str
     pitch: int
     offset: int | None
+    panel: int = 0
 
 
 @rule("dot")
@@ -163,6 +168,9 @@ def pack_rows(f: FunctionEmitter, value: Value, batch: Index, element: ScalarTyp
     held = f.buffers.get(value)
     if held is not None and held.element == element and not batch and held.strides[1] == 1:
         return Operand(held.pointer, held.strides[0], None)
+    direct = _in_memory(f, value, batch, element)
+    if direct is not None:
+        return direct
     m, k = shape_of(value.type)[-2:]
     operand, place = rows_place(f, m, k, element)
     _pack(f, value, batch, element, place, (operand.pitch, 1))
@@ -187,7 +195,11 @@ def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarT
     width = block.width
     held = f.buffers.get(value)
     if held is not None and held.element == element and not batch and held.strides == (width, 1) and n == width:
-        return Operand(held.pointer, 0, None)
+        return Operand(held.pointer, width, None, k * width)
+    direct = _in_memory(f, value, batch, element) if n % block.lanes == 0 else None
+    if direct is not None:
+        direct.panel = width
+        return direct
     operand, place = panels_place(f, k, n, element, block)
     _pack(f, value, batch, element, place, (width, 1))
     return operand
@@ -209,7 +221,21 @@ def panels_place(f: FunctionEmitter, k: int, n: int, element: ScalarType, block:
         panel, column = f.e.divide(index[1], width)
         return target, (panel, index[0], column)
 
-    return Operand(pointer, 0, offset), place
+    return Operand(pointer, width, offset, k * width), place
+
+
+def _in_memory(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType) -> Operand | None:
+    """A small operand that is loaded as it is, its rows at constant distances: there is nothing to pack."""
+    load = value.op
+    if batch or load is None or load.kind != "load" or len(load.operands) != 1 or value in f.plan.held:
+        return None
+    shape, pointer = shape_of(value.type), load.operands[0]
+    down, along = (f.graph.stride(pointer, axis) for axis in (0, 1))
+    if element_of(value.type) != element or element.is_bool or down is None or down.group or down.step < shape[1]:
+        return None
+    if along != Stride(1, 0) or shape[0] * down.step * bytes_of(element) > _SMALL or shape[0] == 1:
+        return None
+    return Operand(f.scalar_of(pointer).text, down.step, None)
 
 
 def _pack(
@@ -276,7 +302,7 @@ def pack_invariants(f: FunctionEmitter, loop: Op) -> list[object]:
             if made.offset is None:
                 continue
             f.keep(made.offset, f.graph.end[loop])
-            f.packed[key] = Operand(made.pointer, made.pitch, None)
+            f.packed[key] = Operand(made.pointer, made.pitch, None, made.panel)
             keys.append(key)
     return keys
 
@@ -344,8 +370,7 @@ class _Kernel:
 
     def _rows(self, panel: Dim, vectors: int, last: int | None) -> None:
         e, rows = self.e, self.block.rows
-        bytes_ = self.k * self.block.width
-        offset = e.scale(panel, bytes_)
+        offset = e.scale(panel, self.right.panel)
         base = self.right.pointer
         if offset.const != 0:
             base = e.emit(e.depth, f"getelementptr {self.scalar}, ptr {base}, i64 {offset.text}")
@@ -412,10 +437,10 @@ class _Kernel:
         self, counter: str, u: int, values: list[str], left: str, base: str, rows: int, vectors: int
     ) -> list[str]:
         """One k for all elements of the tile."""
-        w, lanes, width = self.w, self.block.lanes, self.block.width
+        w, lanes = self.w, self.block.lanes
         align = bytes_of(self.element)
         here = counter if u == 0 else w.emit(f"add nuw nsw i64 {counter}, {u}") if counter != "0" else str(u)
-        line = w.emit(f"mul nuw nsw i64 {here}, {width}")
+        line = w.emit(f"mul nuw nsw i64 {here}, {self.right.pitch}")
         b: list[str] = []
         for v in range(vectors):
             place = line if v == 0 else w.emit(f"add nuw nsw i64 {line}, {v * lanes}")
