@@ -3,6 +3,7 @@ returns rows."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -11,6 +12,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from harness import environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -77,16 +80,23 @@ def launch_microseconds(repeats: int = 20000) -> float:
     return statistics.median(times) * 1e6
 
 
-def main() -> dict:
+def main(save: Path | None = None) -> dict:
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = probe(cache), probe(cache)
-    print(f"import triton: {cold['import_ms']:.1f} ms;  launch, 10 arguments: {launch_microseconds():.2f} us")
+    launch = launch_microseconds()
+    print(f"import triton: {cold['import_ms']:.1f} ms;  launch, 10 arguments: {launch:.2f} us")
     print(f"{'kernel':<28}{'cold ms':>10}{'warm ms':>10}  stages of the cold compile (ms)")
     for first, second in zip(cold["rows"], warm["rows"], strict=False):
         stages = "  ".join(f"{k} {v:.1f}" for k, v in first["stages"].items())
         print(f"{first['kernel']:<28}{first['ms']:>10.1f}{second['ms']:>10.1f}  {stages}")
-    return {"cold": cold, "warm": warm}
+    found = {"launch_us": launch, "cold": cold, "warm": warm}
+    if save is not None:
+        save.write_text(json.dumps({"environment": environment(), **found}, indent=1) + "\n")
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--save", metavar="NAME", help="keep the figures in benchmarks/results/NAME.json")
+    name = parser.parse_args().save
+    main(EXAMPLES.parent / "benchmarks" / "results" / f"{name}.json" if name else None)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 THREADS = int(os.environ.get("TRITON_NUM_THREADS", os.cpu_count() or 1))
 for _variable in (
@@ -31,7 +32,7 @@ import numpy as np  # noqa: E402  (after the thread counts are set)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
-Call = Callable[[], object]
+Call = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,11 @@ def as_array(x: object) -> np.ndarray:
     return x.float().numpy() if hasattr(x, "numpy") else np.asarray(x)
 
 
-def measure(case: Case, seconds: float = 1.0) -> Result:
-    """Checks agreement with NumPy (or the first other implementation), then times all implementations in turn."""
+def measure(case: Case, seconds: float = 1.0, clock: Call = time.perf_counter) -> Result:
+    """Checks agreement with NumPy (or the first other implementation), then times all implementations in turn.
+
+    ``clock`` may be ``time.process_time``, with one thread, where other processes compete for the machine.
+    """
     ours = as_array(case.calls["triton"]()).astype(np.float64)
     reference = next((n for n in ("numpy", "torch", "numba") if n in case.calls), "triton")
     expected = as_array(case.calls[reference]()).astype(np.float64)
@@ -102,9 +106,9 @@ def measure(case: Case, seconds: float = 1.0) -> Result:
     stop = time.perf_counter() + seconds
     while time.perf_counter() < stop or len(times["triton"]) < 5:
         for name, call in case.calls.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(clock() - start)
     medians = {name: statistics.median(t) * 1e3 for name, t in times.items()}
     return Result(case.family, case.size, medians, case.flops, case.bytes, error)
 
@@ -150,7 +154,7 @@ def print_results(results: list[Result]) -> None:
         print(f"{r.family:<24}{r.size:<28}{cells}{r.ratio:>8.2f}{rates}", flush=True)
 
 
-def save(results: list[Result], path: Path) -> None:
+def save(results: list[Result], path: Path, clock: str = "wall") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [{**asdict(r), "ratio": round(r.ratio, 3)} for r in results]
-    path.write_text(json.dumps({"environment": environment(), "results": rows}, indent=1) + "\n")
+    path.write_text(json.dumps({"environment": {**environment(), "clock": clock}, "results": rows}, indent=1) + "\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import time
 from pathlib import Path
 
 import harness
@@ -44,18 +45,24 @@ def plot(results: list[harness.Result], folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("families", nargs="*", default=FAMILIES, choices=[*FAMILIES, []])
+    parser.add_argument("families", nargs="*", default=[], choices=[*FAMILIES, []], help="all of them by default")
     parser.add_argument("--seconds", type=float, default=1.0, help="time spent on each case")
+    parser.add_argument(
+        "--process-time", action="store_true", help="the process's CPU time; needs TRITON_NUM_THREADS=1"
+    )
     parser.add_argument("--save", metavar="NAME")
     parser.add_argument("--plot", metavar="FOLDER", type=Path)
     options = parser.parse_args()
+    if options.process_time and harness.THREADS != 1:
+        parser.error("--process-time adds up the time of all threads: set TRITON_NUM_THREADS=1")
+    clock = time.process_time if options.process_time else time.perf_counter
     results = []
-    for family in options.families:
+    for family in options.families or FAMILIES:
         for case in importlib.import_module(family).cases():
-            results.append(harness.measure(case, options.seconds))
+            results.append(harness.measure(case, options.seconds, clock))
     harness.print_results(results)
     if options.save:
-        harness.save(results, RESULTS / f"{options.save}.json")
+        harness.save(results, RESULTS / f"{options.save}.json", "process" if options.process_time else "wall")
     if options.plot:
         plot(results, options.plot)
 
