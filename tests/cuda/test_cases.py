@@ -42,3 +42,41 @@ def test_assembly_with_an_effect_is_guarded_where_threads_hold_copies_C8(size, w
     kernel = compiled(counting_kernel, 90, {"cells": "*i32", "old": "*i32"}, {"N": size}, num_warps=warps)
     before, _, after = kernel.asm["ptx"].partition("atom.global")
     assert after and ("bra" in before) is guarded
+
+
+@triton.jit
+def packed_kernel(x, y, B: tl.constexpr):
+    i = tl.arange(0, B)
+    out = tl.inline_asm_elementwise(
+        "and.b32 $0, $1, 0x1F1F1F1F;", "=r,r", [tl.load(x + i)], dtype=tl.int8, is_pure=True, pack=4
+    )
+    tl.store(y + i, out)
+
+
+@pytest.mark.parametrize("size, joined", [(64, True), (128, False)])
+def test_packed_assembly_takes_every_register_of_a_thread_F15(size, joined):
+    """A thread with two bytes joins both for assembly that takes four, and stores two of the four that it gives."""
+    ptx = compiled(packed_kernel, 90, {"x": "*i8", "y": "*i8"}, {"B": size}, num_warps=1).asm["ptx"]
+    assert ("prmt.b32" in ptx) is joined
+    assert ("st.global.b16" if joined else "st.global.b32") in ptx
+
+
+@triton.jit
+def products_kernel(a, b, c, groups, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    for g in range(groups):
+        total = tl.zeros((M, N), tl.float32)
+        for start in range(0, k, K):
+            x = tl.load(a + (g * M + m[:, None]) * k + start + d[None, :])
+            y = tl.load(b + (start + d[:, None]) * N + n[None, :])
+            total = tl.dot(x, y, total)
+        tl.store(c + (g * M + m[:, None]) * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_pipelined_products_within_a_loop(arch):
+    """Buffers of the inner loop are made anew on each turn of the outer one."""
+    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "groups": "i32", "k": "i32"}
+    kernel = compiled(products_kernel, arch, signature, {"M": 64, "N": 64, "K": 32}, num_warps=4, num_stages=3)
+    assert "cp.async" in kernel.asm["ptx"]
+    assert kernel.metadata.shared >= 2 * 2 * 64 * 32 * 2

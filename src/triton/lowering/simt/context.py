@@ -67,6 +67,7 @@ class Context:
         self.cells: dict[Value, list[Cell]] = {}
         self.carried: dict[Value, Value] = {}  # loop-carried block argument -> its initial value
         self.buffers: dict[Value, int] = {}  # shared buffer -> byte offset
+        self.nested_buffers: set[Value] = set()  # those made within a loop, each turn anew
         self.descriptors: dict[Value, str] = {}  # descriptor -> padding
         self.memory: Ordering
         self.rules: Mapping[str, Callable[[Context, Op], None]] = {}

@@ -234,11 +234,7 @@ def _elementwise(c: Context, op: Op) -> None:
     done: dict[tuple[str, ...], list[Cell]] = {}
     results: list[list[Cell]] = [[] for _ in op.results]
     for r in range(0, count, pack):
-        args = (
-            [column[i] for column in columns for i in range(r, r + pack)]
-            if count >= pack
-            else [x[0] for x in columns for _ in range(pack)]
-        )
+        args = [column[min(i, count - 1)] for column in columns for i in range(r, r + pack)]
         key = tuple([a.text for a in args])
         made = done.get(key)
         if layout is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...ir.core import Function, Op, Value
 from ...ir.types import PointerType, SharedType, element_of
 from ...layouts.linear import LinearLayout
@@ -29,25 +31,37 @@ class Rooms:
         self.last: dict[Value, Op] = {}
         self.live: list[tuple[Value, int]] = []
         for outer in function.body.ops:
-            for op in (outer, *(inner for region in outer.regions for inner in region.walk())):
+            for op in _with_nested(outer):
                 for value in op.operands:
                     if isinstance(value.type, SharedType):
                         self.last[value] = outer
 
     def before(self, c: Context, op: Op) -> None:
-        if op.kind == "alloc_shared":
-            start = max((end for _, end in self.live), default=0)
-            end = start + buffer_bytes(op)
-            c.buffers[op.results[0]] = start
-            self.live.append((op.results[0], end))
-            c.settle()  # scratch may have been where the buffer is now
-            c.move_scratch(end)
+        """A buffer made within a loop has its place for as long as the outermost loop runs."""
+        made = [inner for inner in _with_nested(op) if inner.kind == "alloc_shared"]
+        if not made:
+            return
+        end = max((end for _, end in self.live), default=0)
+        for inner in made:
+            c.buffers[inner.results[0]] = end
+            end += buffer_bytes(inner)
+            if inner is not op:
+                c.nested_buffers.add(inner.results[0])
+            self.live.append((inner.results[0], end))
+        c.settle()  # scratch may have been where the buffers are now
+        c.move_scratch(end)
 
     def after(self, c: Context, op: Op) -> None:
         kept = [(value, end) for value, end in self.live if self.last.get(value) not in (op, None)]
         if len(kept) != len(self.live):
             self.live = kept
             c.move_scratch(max((end for _, end in kept), default=0))
+
+
+def _with_nested(op: Op) -> Iterator[Op]:
+    yield op
+    for region in op.regions:
+        yield from region.walk()
 
 
 def slot_address(c: Context, buffer: Value, slot: Value) -> str:
@@ -83,7 +97,9 @@ def _pointer(c: Context, base: str, layout: LinearLayout, plan: SharedPlan, widt
 
 
 def alloc_shared(c: Context, op: Op) -> None:
-    """Places are dealt before the function is lowered (``Context.buffers``)."""
+    """Its place is dealt already (``Rooms``). Within a loop, threads may still read what the turn before put there."""
+    if op.results[0] in c.nested_buffers:
+        c.barrier()
     c.set(op.results[0], [])
 
 
