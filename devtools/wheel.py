@@ -1,4 +1,4 @@
-"""``dev.py wheel``: a relocatable wheel with static LLVM for every Python from 3.10 on, for Linux with a C library as new as here."""
+"""``dev.py wheel``: a relocatable wheel with static LLVM for Python 3.10 and later, for a C library as new as here."""
 
 from __future__ import annotations
 

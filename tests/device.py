@@ -146,6 +146,7 @@ def compile_only(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, 
         compiled = kernel.warmup(*args, grid=grid, **meta)
     finally:
         driver.set_active(before)
-    for kernel in compiled if isinstance(compiled, list) else [compiled]:  # a tuned kernel gives one for each configuration
+    # A tuned kernel gives one for each configuration.
+    for kernel in compiled if isinstance(compiled, list) else [compiled]:
         assert kernel.asm["cubin"]
     raise Compiled

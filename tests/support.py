@@ -183,7 +183,7 @@ def close(got: Data, expected: np.ndarray, places: float = 1.0, scale: Any = Non
 
 
 def dot_loss(launch: Any, name: str) -> int:
-    """How many last places a product of this type may lose: on a GPU float32 operands are rounded to tf32 (10 bits) by default."""
+    """Last places that a product of this type may lose: GPUs round float32 operands to tf32 (10 bits) by default."""
     return 2**13 if launch.keywords["backend"] == "cuda" and name == "float32" else 1
 
 

@@ -45,7 +45,8 @@ def module_text(
     packs = f"a_k_pack = {str(k_pack).lower()}, b_k_pack = {str(k_pack).lower()}"
     body += f'  %r = dot_scaled {operands} {{a_format = "{a}", b_format = "{b}", {flags}, {packs}}} : {M}x{N}xf32\n'
     body += f"  %rv = reshape %r : {M * N}xf32\n"
-    body += f"  %zp = splat %z0 : {M * N}xptr<f32>\n  %zq = addptr %zp, %ci : {M * N}xptr<f32>\n  store %zq, %rv\n  return\n"
+    body += f"  %zp = splat %z0 : {M * N}xptr<f32>\n  %zq = addptr %zp, %ci : {M * N}xptr<f32>\n"
+    body += "  store %zq, %rv\n  return\n"
     text = f"module {{\nfunc @k({args}, %z0: ptr<f32>) {{kernel = true}} {{\n{body}}}\n}}\n"
     return text, [(elements[n], shape) for n, shape in shapes.items()]
 

@@ -506,3 +506,14 @@ def test_a_broken_back_end_does_not_break_the_others(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(backends, "_in_tree", known)
     with pytest.warns(UserWarning, match="back end 'a' cannot be used: OSError"):
         assert isinstance(driver_module.create_driver(), Whole)
+
+
+def test_a_core_that_cannot_be_loaded_is_told_of(monkeypatch):
+    """The launch error carries the loader's reason, which names the library that is missing."""
+    module = sys.modules["triton.runtime.driver"]  # the package's attribute of that name is the driver itself
+    monkeypatch.setattr(module, "active_drivers", lambda: iter(()))
+    monkeypatch.setitem(sys.modules, "triton._C.libtriton", None)
+    monkeypatch.delattr("triton._C.libtriton", raising=False)
+    monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
+    with pytest.raises(LaunchError, match=r"compiled core cannot be loaded \(.*libtriton"):
+        module.create_driver()

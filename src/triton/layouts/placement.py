@@ -1,8 +1,9 @@
 """Where a tile lies in a slot of shared memory: rows of up to 128 bytes, swizzled, in panels.
 
 The inner axis is the one whose elements lie side by side. A panel holds W = min(128, row) bytes of every row; panels
-follow each other. Within a panel, bits 4 and up of the byte address are exchanged (XOR) with bits 7 and up, log2(W / 16)
-of them: pieces of 16 bytes of neighbouring rows change places, so that reading a column of pieces meets every bank once.
+follow each other. Within a panel, bits 4 and up of the byte address are exchanged (XOR) with bits 7 and up,
+log2(W / 16) of them: pieces of 16 bytes of neighbouring rows change places, so that reading a column of pieces meets
+every bank once.
 This is what the matrix instructions of compute capability 9.0 read (PTX ISA, "Shared Memory Matrix Layout", 128-, 64-
 and 32-byte swizzling), and the map is linear, so any layout can be read from it.
 """

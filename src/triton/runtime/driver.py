@@ -32,6 +32,10 @@ def create_driver() -> DriverBase:
     for candidate in active_drivers():
         first: DriverBase = candidate()
         return first
+    try:
+        from .._C import libtriton  # noqa: F401 - without it no back end of this package has a device
+    except ImportError as error:
+        raise LaunchError(f"no back end can run kernels: triton's compiled core cannot be loaded ({error})") from error
     raise LaunchError(f"no back end can run kernels here; these are installed: {', '.join(all_backends()) or 'none'}")
 
 
