@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ...ir.core import Op
 from ...ir.types import ScalarType, TensorType, bf16, f16, f32, f64, i32
+from ...layouts.axes import Axis, axes_of, log2, real
 from ...layouts.linear import LinearLayout, bit_positions
 from ...lowering import convert as casts
 from ...lowering.elementwise import arithmetic
@@ -105,17 +106,13 @@ class Tiling:
     warp_axes: tuple[str, ...]  # which axis each warp bit takes: "b", "m", "n" or "" for a replica
 
 
-def _log(n: int) -> int:
-    return (n - 1).bit_length()
-
-
 def tiling(mma: Mma, shape: Sequence[int], k: int, warps: int) -> Tiling:
     """Warps share batch first, then whichever of M and N leaves the more square piece to a warp."""
     batch, m, n = [1, *shape] if len(shape) == 2 else list(shape)
-    left = {"b": _log(batch), "m": max(0, _log(m) - _log(mma.m)), "n": max(0, _log(n) - 3)}
-    size = {"m": _log(m), "n": _log(n)}
+    left = {"b": log2(batch), "m": max(0, log2(m) - log2(mma.m)), "n": max(0, log2(n) - 3)}
+    size = {"m": log2(m), "n": log2(n)}
     axes: list[str] = []
-    for _ in range(_log(warps)):
+    for _ in range(log2(warps)):
         if left["b"]:
             axis = "b"
         else:
@@ -126,34 +123,7 @@ def tiling(mma: Mma, shape: Sequence[int], k: int, warps: int) -> Tiling:
             size[axis] -= 1
         left[axis] -= 1
         axes.append(axis)
-    return Tiling(_log(batch), _log(m), _log(n), _log(k), tuple(axes))
-
-
-class _Axis:
-    """The coordinate bits of one axis, dealt out from the low end; bits the axis does not have are replicas (0)."""
-
-    def __init__(self, bits: range) -> None:
-        self.bits = list(bits)
-
-    def take(self, count: int) -> list[int]:
-        taken = [1 << b for b in self.bits[:count]]
-        self.bits = self.bits[count:]
-        return taken + [0] * (count - len(taken))
-
-    def rest(self) -> list[int]:
-        return self.take(len(self.bits))
-
-
-def _axes(shape: Sequence[int], names: str) -> dict[str, _Axis]:
-    found = {name: _Axis(range(0)) for name in "bmnk"}
-    for name, bits in zip(names[-len(shape) :], bit_positions(shape), strict=True):
-        found[name] = _Axis(bits)
-    return found
-
-
-def _real(vectors: Sequence[int]) -> tuple[int, ...]:
-    """Registers without replicas."""
-    return tuple(v for v in vectors if v)
+    return Tiling(log2(batch), log2(m), log2(n), log2(k), tuple(axes))
 
 
 def layouts(op: Op, options: LayoutOptions, arch: int) -> tuple[LinearLayout, LinearLayout, LinearLayout]:
@@ -168,31 +138,31 @@ def layouts(op: Op, options: LayoutOptions, arch: int) -> tuple[LinearLayout, Li
 
 
 def _operand(type: TensorType, mma: Mma, plan: Tiling, names: str) -> LinearLayout:
-    axes = _axes(type.shape, names)
+    axes = axes_of(type.shape, names)
     outer = "m" if "m" in names else "n"
     absent = "n" if outer == "m" else "m"
     own = 64 if mma.bits == 64 else mma.bits
-    run = min(_log(128 // own), max(_log(mma.pack * mma.groups), plan.k - 2))
+    run = min(log2(128 // own), max(log2(mma.pack * mma.groups), plan.k - 2))
     low = axes["k"].take(run)  # consecutive k of one thread
     lane = axes["k"].take(2) + axes[outer].take(3)
     rows = axes[outer].take(1) if outer == "m" and mma.m == 16 else []
     warp = tuple(0 if x == absent else v for x, v in zip(plan.warp_axes, _dealt(plan, axes, absent), strict=True))
     register = [*low, *rows, *axes["k"].rest(), *axes[outer].rest(), *axes["b"].rest()]
-    return LinearLayout(type.shape, _real(register), tuple(lane), warp)
+    return LinearLayout(type.shape, real(register), tuple(lane), warp)
 
 
-def _dealt(plan: Tiling, axes: dict[str, _Axis], absent: str) -> list[int]:
+def _dealt(plan: Tiling, axes: dict[str, Axis], absent: str) -> list[int]:
     return [axes[x].take(1)[0] if x and x != absent else 0 for x in plan.warp_axes]
 
 
 def _accumulator(type: TensorType, mma: Mma, plan: Tiling) -> LinearLayout:
-    axes = _axes(type.shape, "bmn")
+    axes = axes_of(type.shape, "bmn")
     register = axes["n"].take(1)
     lane = axes["n"].take(2) + axes["m"].take(3)
     register += axes["m"].take(1) if mma.m == 16 else []
     warp = tuple(_dealt(plan, axes, ""))
     register += [*axes["n"].rest(), *axes["m"].rest(), *axes["b"].rest()]
-    return LinearLayout(type.shape, _real(register), tuple(lane), warp)
+    return LinearLayout(type.shape, real(register), tuple(lane), warp)
 
 
 # Emission -----------------------------------------------------------------------------------------------------------
@@ -271,7 +241,7 @@ class _Product:
         return {**tile, "m": tile["m"] | row, "n": tile["n"] | column}
 
     def steps(self) -> int:
-        return max(1, (1 << _log(self.k)) // self.mma.k)
+        return max(1, (1 << log2(self.k)) // self.mma.k)
 
     def fragment(self, bits: dict[str, range], outer: str, tile: dict[str, int], step: int) -> list[int | None]:
         """The operand's element (at lane 0) for each value of the instruction's fragment, in register order; None:

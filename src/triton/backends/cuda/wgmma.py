@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from ...ir.core import Op, Value
 from ...ir.types import ScalarType, SharedType, TensorType, f32
+from ...layouts.axes import Axis, axes_of, log2, real
 from ...layouts.linear import LinearLayout
 from ...layouts.placement import panel_bytes
 from ...lowering.simt.context import SHARED, Context
 from ...lowering.simt.shared_tiles import inner_axis, slot_address
 from ...lowering.writer import Cell, FunctionWriter
 from ...passes.assign_layouts import DotChoice, LayoutOptions, default_layout
-from .mma import _axes, _Axis, _log, _real, _register
+from .mma import _register
 
 GROUP_WARPS = 4
 ROWS = 64
@@ -41,9 +42,9 @@ def fits(op: Op, options: LayoutOptions, arch: int) -> bool:
 
 def _split(acc: Sequence[int], warps: int) -> list[str]:
     """The axis that each bit of the warp number beyond a group takes."""
-    left_m, axes = _log(acc[0]) - _log(ROWS), []
-    left_n = _log(acc[1]) - 3
-    for _ in range(_log(warps) - 2):
+    left_m, axes = log2(acc[0]) - log2(ROWS), []
+    left_n = log2(acc[1]) - 3
+    for _ in range(log2(warps) - 2):
         if left_m:
             axes.append("m")
             left_m -= 1
@@ -64,7 +65,7 @@ def layouts(op: Op, options: LayoutOptions) -> DotChoice:
 
 
 def _accumulator(type: TensorType, split: Sequence[str]) -> LinearLayout:
-    axes = _axes(type.shape, "mn")
+    axes = axes_of(type.shape, "mn")
     high_n = [axes["n"].bits.pop() for x in split if x == "n"]
     first = axes["n"].take(1)
     lane = axes["n"].take(2) + axes["m"].take(3)
@@ -73,18 +74,18 @@ def _accumulator(type: TensorType, split: Sequence[str]) -> LinearLayout:
     columns = iter([1 << b for b in high_n])
     warp += [axes["m"].take(1)[0] if x == "m" else next(columns) if x == "n" else 0 for x in split]
     register = [*first, *rows, *axes["n"].rest(), *axes["m"].rest()]
-    return LinearLayout(type.shape, _real(register), tuple(lane), tuple(warp))
+    return LinearLayout(type.shape, real(register), tuple(lane), tuple(warp))
 
 
 def _fragment(type: TensorType, split: Sequence[str]) -> LinearLayout:
-    axes: dict[str, _Axis] = _axes(type.shape, "mk")
+    axes: dict[str, Axis] = axes_of(type.shape, "mk")
     first = axes["k"].take(1)
     lane = axes["k"].take(2) + axes["m"].take(3)
     rows = axes["m"].take(1)
     warp = axes["m"].take(2)
     warp += [axes["m"].take(1)[0] if x == "m" else 0 for x in split]
     register = [*first, *rows, *axes["k"].rest(), *axes["m"].rest()]
-    return LinearLayout(type.shape, _real(register), tuple(lane), tuple(warp))
+    return LinearLayout(type.shape, real(register), tuple(lane), tuple(warp))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class _Product:
 
     def run(self) -> list[Cell]:
         registers = {self.layout(r): r for r in range(self.layout.registers)}
-        n_bits = _log(self.n)
+        n_bits = log2(self.n)
         mine_n = [v for v in self.layout.register if v < self.n and v >= 8]  # columns of 8 that one warp holds
         width = min(MAX_COLUMNS, 8 << len(mine_n))
         outer_m = [v for v in self.layout.register if v >= ROWS << n_bits]
@@ -169,7 +170,7 @@ class _Product:
 
     def warp_rows(self) -> str:
         """The first row of this warp's group, as an i32 operand: what warp bits beyond the group add to m."""
-        return self.warp_part(lambda v: v >> _log(self.n))
+        return self.warp_part(lambda v: v >> log2(self.n))
 
     def warp_columns(self) -> str:
         return self.warp_part(lambda v: v & self.n - 1)
@@ -244,7 +245,7 @@ class _Product:
 
     def fragment(self, m: int, k: int) -> list[str]:
         """The four registers of a for one step: rows (+ 8) and k (+ 8)."""
-        bits = _log(self.a_shape[1])
+        bits = log2(self.a_shape[1])
         found = []
         for high in (0, 8):
             for row in (0, 8):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from ...ir.core import Op
 from ...ir.types import ScalarType, TensorType, bf16, f16, f32, f64, i32
+from ...layouts.axes import axes_of, log2, real
 from ...layouts.linear import LinearLayout, bit_positions
 from ...lowering import convert as casts
 from ...lowering.elementwise import arithmetic
@@ -144,18 +145,14 @@ def _of(op: Op, chip: Chip) -> Matrix | None:
 # Layouts -------------------------------------------------------------------------------------------------------------
 
 
-def _log(n: int) -> int:
-    return (n - 1).bit_length()
-
-
 def warp_axes(shape: Sequence[int], warps: int) -> list[str]:
     """Which axis each warp bit takes: batch first, then whichever of M and N leaves the more square piece; "" for a
     replica."""
     batch, m, n = [1, *shape] if len(shape) == 2 else list(shape)
-    left = {"b": _log(batch), "m": max(0, _log(m) - _log(SIDE)), "n": max(0, _log(n) - _log(SIDE))}
-    size = {"m": _log(m), "n": _log(n)}
+    left = {"b": log2(batch), "m": max(0, log2(m) - log2(SIDE)), "n": max(0, log2(n) - log2(SIDE))}
+    size = {"m": log2(m), "n": log2(n)}
     axes: list[str] = []
-    for _ in range(_log(warps)):
+    for _ in range(log2(warps)):
         axis = "b" if left["b"] else max(("m", "n"), key=lambda x: (left[x] > 0, size[x], x == "m"))
         if not left[axis]:
             axes.append("")
@@ -167,33 +164,6 @@ def warp_axes(shape: Sequence[int], warps: int) -> list[str]:
     return axes
 
 
-class _Axis:
-    """The coordinate bits of one axis, dealt out from the low end; bits the axis does not have are replicas (0)."""
-
-    def __init__(self, bits: range) -> None:
-        self.bits = list(bits)
-
-    def take(self, count: int) -> list[int]:
-        taken = [1 << b for b in self.bits[:count]]
-        self.bits = self.bits[count:]
-        return taken + [0] * (count - len(taken))
-
-    def rest(self) -> list[int]:
-        return self.take(len(self.bits))
-
-
-def _axes(shape: Sequence[int], names: str) -> dict[str, _Axis]:
-    found = {name: _Axis(range(0)) for name in "bmnk"}
-    for name, bits in zip(names[-len(shape) :], bit_positions(shape), strict=True):
-        found[name] = _Axis(bits)
-    return found
-
-
-def _real(vectors: Sequence[int]) -> tuple[int, ...]:
-    """Registers without replicas."""
-    return tuple(v for v in vectors if v)
-
-
 def layouts(op: Op, options: LayoutOptions, chip: Chip) -> tuple[LinearLayout, LinearLayout, LinearLayout]:
     """Layouts of a, b and the accumulator for the instruction that ``choose`` picks."""
     a, b, acc = (v.type for v in op.operands[:3])
@@ -202,7 +172,7 @@ def layouts(op: Op, options: LayoutOptions, chip: Chip) -> tuple[LinearLayout, L
     if matrix is None:
         first, second, third = (default_layout(t.shape, options) for t in (a, b, acc))
         return first, second, third
-    spread = _log(chip.lanes) - _log(SIDE)
+    spread = log2(chip.lanes) - log2(SIDE)
     axes = warp_axes(acc.shape, options.warps)
     return (
         _operand(a, matrix, axes, "bmk", spread),
@@ -212,25 +182,25 @@ def layouts(op: Op, options: LayoutOptions, chip: Chip) -> tuple[LinearLayout, L
 
 
 def _operand(type: TensorType, matrix: Matrix, warps: Sequence[str], names: str, spread: int) -> LinearLayout:
-    axes = _axes(type.shape, names)
+    axes = axes_of(type.shape, names)
     outer, absent = ("m", "n") if "m" in names else ("n", "m")
-    widest = _log(128 // max(8, matrix.bits))
+    widest = log2(128 // max(8, matrix.bits))
     run = min(widest, max(matrix.run, len(axes["k"].bits) - matrix.high))
     low = axes["k"].take(max(run, matrix.run))  # consecutive k of one thread
     lane = axes[outer].take(4) + axes["k"].take(matrix.high) + [0] * (spread - matrix.high)
     warp = tuple(axes[x].take(1)[0] if x and x != absent else 0 for x in warps)
     register = [*low, *axes["k"].rest(), *axes[outer].rest(), *axes["b"].rest()]
-    return LinearLayout(type.shape, _real(register), tuple(lane), warp)
+    return LinearLayout(type.shape, real(register), tuple(lane), warp)
 
 
 def _accumulator(type: TensorType, matrix: Matrix, warps: Sequence[str], spread: int) -> LinearLayout:
-    axes = _axes(type.shape, "bmn")
+    axes = axes_of(type.shape, "bmn")
     rows = axes["n"].take(4)
     placed = [rows[bit] for bit in matrix.rows]
     lane = axes["m"].take(4) + placed[len(placed) - spread :]
     warp = tuple(axes[x].take(1)[0] if x else 0 for x in warps)
     register = [*placed[: len(placed) - spread], *axes["n"].rest(), *axes["m"].rest(), *axes["b"].rest()]
-    return LinearLayout(type.shape, _real(register), tuple(lane), warp)
+    return LinearLayout(type.shape, real(register), tuple(lane), warp)
 
 
 # Emission ------------------------------------------------------------------------------------------------------------
@@ -241,7 +211,7 @@ class _Product:
 
     def __init__(self, c: Context, op: Op, matrix: Matrix, chip: Chip) -> None:
         self.c, self.op, self.matrix, self.w = c, op, matrix, c.w
-        self.spread = _log(chip.lanes) - _log(SIDE)
+        self.spread = log2(chip.lanes) - log2(SIDE)
         self.layouts = [c.layout(v) for v in op.operands[:3]]
         rank = len(self.layouts[2].shape)
         self.bits = [
