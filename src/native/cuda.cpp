@@ -58,6 +58,8 @@ struct Api {
   TRITON_CUDA_ENTRIES(TRITON_CUDA_MEMBER)
 #undef TRITON_CUDA_MEMBER
   Result (*cuLaunchKernelEx)(const LaunchConfig*, void*, void**, void**) = nullptr;  // drivers from CUDA 11.8 on
+  Result (*cuTensorMapEncodeTiled)(void*, int, unsigned, void*, const uint64_t*, const uint64_t*, const unsigned*, const unsigned*, int, int, int,
+                                   int) = nullptr;  // drivers from CUDA 12.0 on
   std::string error;  // why the driver cannot be used; empty when it can
   int devices = 0;
 };
@@ -86,6 +88,8 @@ void open_driver() {
   TRITON_CUDA_ENTRIES(TRITON_CUDA_FIND)
 #undef TRITON_CUDA_FIND
   api.cuLaunchKernelEx = reinterpret_cast<decltype(api.cuLaunchKernelEx)>(platform::find_symbol(library, "cuLaunchKernelEx"));
+  api.cuTensorMapEncodeTiled =
+      reinterpret_cast<decltype(api.cuTensorMapEncodeTiled)>(platform::find_symbol(library, "cuTensorMapEncodeTiled"));
   if (!missing.empty()) {
     api.error = "the NVIDIA driver has no " + missing + "; it is too old";
     return;
@@ -165,6 +169,39 @@ class InContext {
   Context before_ = nullptr;
   bool restore_ = false;
 };
+
+struct alignas(64) TensorMap {
+  char bytes[128];
+};
+
+// Driver API, "Tensor Map Object Management": axes are named fastest first; strides are in bytes, without the fastest.
+bool encode(const MapPlan& plan, const Launch& launch, TensorMap* out, std::string* error) {
+  static constexpr uint64_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  if (!api.cuTensorMapEncodeTiled) {
+    *error = "tensor maps need a driver of CUDA 12.0 or newer";
+    return false;
+  }
+  const auto rank = static_cast<size_t>(plan.rank);
+  if (plan.rank < 1 || plan.rank > 5 || plan.slot < 0 || plan.type < 0 || plan.type > 12 ||
+      static_cast<size_t>(plan.slot) + 1 + 2 * rank > launch.count) {
+    *error = "a tensor map's plan does not fit the kernel's arguments";
+    return false;
+  }
+  const uint64_t* given = static_cast<const uint64_t*>(launch.args) + plan.slot;
+  uint64_t sizes[5], strides[5];
+  unsigned box[5];
+  static const unsigned steps[5] = {1, 1, 1, 1, 1};
+  for (size_t d = 0; d < rank; ++d) {
+    sizes[d] = given[rank - d];
+    box[d] = static_cast<unsigned>(plan.box[d]);
+    if (d) strides[d - 1] = given[2 * rank - d] * kBytes[plan.type];
+  }
+  void* base = reinterpret_cast<void*>(static_cast<uintptr_t>(given[0]));
+  const int interleave = 0, promotion = 2;  // none; CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+  return check(api.cuTensorMapEncodeTiled(out, plan.type, static_cast<unsigned>(rank), base, sizes, strides, box, steps, interleave, plan.swizzle,
+                                          promotion, plan.fill),
+               "a tensor descriptor cannot be passed", error);
+}
 
 }  // namespace
 
@@ -257,11 +294,18 @@ bool launch(const Launch& launch, std::string* error) {
   void* few[64];
   std::vector<void*> many;
   void** params = few;
-  if (launch.count > 64) {
-    many.resize(launch.count);
+  if (launch.count + launch.map_count > 64) {
+    many.resize(launch.count + launch.map_count);
     params = many.data();
   }
   for (size_t i = 0; i < launch.count; ++i) params[i] = const_cast<char*>(static_cast<const char*>(launch.args)) + 8 * i;
+  TensorMap few_maps[8];
+  std::vector<TensorMap> many_maps(launch.map_count > 8 ? launch.map_count : 0);
+  TensorMap* maps = many_maps.empty() ? few_maps : many_maps.data();
+  for (size_t i = 0; i < launch.map_count; ++i) {
+    if (!encode(launch.maps[i], launch, maps + i, error)) return false;
+    params[launch.count + i] = maps + i;
+  }
   bool clustered = launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1;
   if (!clustered && !launch.cooperative && !launch.overlap) {
     Result result = api.cuLaunchKernel(launch.function, launch.grid[0], launch.grid[1], launch.grid[2], launch.threads, 1, 1, launch.shared,

@@ -20,6 +20,14 @@ struct Kernel {
   int max_threads = 0;
 };
 
+// A kernel parameter that holds a tensor map (CUtensorMap), made at each launch from a descriptor among the arguments:
+// slot `slot` has its base, the next `rank` its sizes, the next `rank` its strides in elements, last axis fastest.
+// The numbers are those of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapFloatOOBfill; box: last axis first.
+struct MapPlan {
+  int32_t slot, rank, type, swizzle, fill;
+  int32_t box[5];
+};
+
 struct Launch {
   void* function = nullptr;
   unsigned grid[3] = {1, 1, 1};
@@ -33,6 +41,8 @@ struct Launch {
   int device = 0;           // of that context
   const void* args = nullptr;  // one 8-byte slot for each parameter
   size_t count = 0;
+  const MapPlan* maps = nullptr;  // parameters behind those in args
+  size_t map_count = 0;
 };
 
 // Every function returns false (or a negative number) with the reason in *error.

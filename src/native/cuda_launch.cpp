@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -82,25 +83,28 @@ struct LauncherObject {
   int overlap;
   unsigned long long scratch;    // bytes of global memory a program asks for
   unsigned long long alignment;  // of the first program's
+  std::vector<cuda::MapPlan>* maps;
 };
 
 LauncherObject* launcher_of(PyObject* self) { return reinterpret_cast<LauncherObject*>(self); }
 
 PyObject* launcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"module", "owner", "threads", "cluster", "shared", "cooperative", "overlap", "scratch", "alignment",
-                                "allocate", nullptr};
-  PyObject *module, *owner, *allocate_with = Py_None;
+                                "allocate", "maps", nullptr};
+  PyObject *module, *owner, *allocate_with = Py_None, *maps = nullptr;
   LauncherObject read = {};
   read.cluster[0] = read.cluster[1] = read.cluster[2] = 1;
   read.alignment = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOI|(III)IppKKO:CudaLauncher", const_cast<char**>(names), &module, &owner, &read.threads,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOI|(III)IppKKOS:CudaLauncher", const_cast<char**>(names), &module, &owner, &read.threads,
                                    &read.cluster[0], &read.cluster[1], &read.cluster[2], &read.shared, &read.cooperative, &read.overlap,
-                                   &read.scratch, &read.alignment, &allocate_with))
+                                   &read.scratch, &read.alignment, &allocate_with, &maps))
     return nullptr;
   const cuda::Kernel* kernel = cuda_kernel_of(module);
   if (!kernel) return nullptr;
   if (read.threads == 0) return raise(PyExc_ValueError, "threads is 0");
   if (read.scratch != 0 && !PyCallable_Check(allocate_with)) return raise(PyExc_TypeError, "a kernel with scratch needs allocate");
+  auto plans = std::make_unique<std::vector<cuda::MapPlan>>();
+  if (maps && !read_map_plans(maps, plans.get())) return nullptr;
   std::string error;
   if (read.cluster[0] * read.cluster[1] * read.cluster[2] > 8 && !cuda::allow_large_clusters(*kernel, &error)) return raise_cuda_error(error);
   PyObject* self = allocate(reinterpret_cast<PyObject*>(type));
@@ -116,6 +120,7 @@ PyObject* launcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   launcher->module = share(module).release();
   launcher->owner = share(owner).release();
   launcher->allocate = read.scratch != 0 ? share(allocate_with).release() : nullptr;
+  launcher->maps = plans.release();
   return self;
 }
 
@@ -136,6 +141,7 @@ int launcher_clear(PyObject* self) {
 
 void launcher_dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
+  delete launcher_of(self)->maps;
   launcher_clear(self);
   release_instance(self);
 }
@@ -153,9 +159,9 @@ PyType_Slot launcher_slots[] = {
     {Py_tp_members, launcher_members},
     {Py_tp_doc,
      const_cast<char*>("CudaLauncher(module: CudaKernel, owner: object, threads: int, cluster=(1, 1, 1), shared=0, cooperative=False,\n"
-                       "             overlap=False, scratch=0, alignment=1, allocate=None)\n\n"
+                       "             overlap=False, scratch=0, alignment=1, allocate=None, maps=b'')\n\n"
                        "A loaded kernel as the dispatcher launches it. A kernel with scratch gets, as its last argument, memory of\n"
-                       "scratch bytes for each program from allocate(bytes, alignment, stream).")},
+                       "scratch bytes for each program from allocate(bytes, alignment, stream). maps: see cuda_launch.")},
     {0, nullptr}};
 
 PyType_Spec launcher_spec = {"triton._C.libtriton.CudaLauncher", sizeof(LauncherObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
@@ -223,6 +229,8 @@ bool cuda_launch(PyObject* self, const int64_t* grid, PyObject* stream, int gpu,
   launch.overlap = launcher->overlap != 0;
   launch.args = slots->data();
   launch.count = slots->size();
+  launch.maps = launcher->maps->data();
+  launch.map_count = launcher->maps->size();
   std::string error;
   bool good = false;
   {

@@ -14,6 +14,8 @@ constexpr int64_t kCudaGrid[3] = {2147483647, 65535, 65535};
 // cuda_module.cpp: the kernel inside a CudaKernel object; null with TypeError set when it is none.
 const cuda::Kernel* cuda_kernel_of(PyObject* object);
 PyObject* raise_cuda_error(const std::string& message);
+// Plans as Python packs them, 10 int32 each. False with an exception set.
+bool read_map_plans(PyObject* bytes, std::vector<cuda::MapPlan>* out);
 
 // The type CudaLauncher: a loaded kernel with everything a launch needs besides its arguments.
 bool add_cuda_launcher(PyObject* module);

@@ -1,5 +1,6 @@
 // The Python face of the CUDA driver: functions cuda_*, type CudaKernel, exception CudaError.
 #include <cstring>
+#include <vector>
 
 #include "cuda.h"
 #include "cuda_launch.h"
@@ -117,12 +118,17 @@ PyObject* py_load(PyObject*, PyObject* args) {
 PyObject* py_launch(PyObject*, PyObject* args) {
   unsigned long long function = 0, stream = 0;
   cuda::Launch launch;
-  PyObject* slots = nullptr;
+  PyObject *slots = nullptr, *maps = nullptr;
   int cooperative = 0, overlap = 0;
-  if (!PyArg_ParseTuple(args, "K(III)I(III)IKSpp:cuda_launch", &function, &launch.grid[0], &launch.grid[1], &launch.grid[2], &launch.threads,
-                        &launch.cluster[0], &launch.cluster[1], &launch.cluster[2], &launch.shared, &stream, &slots, &cooperative, &overlap)) {
+  if (!PyArg_ParseTuple(args, "K(III)I(III)IKSpp|S:cuda_launch", &function, &launch.grid[0], &launch.grid[1], &launch.grid[2], &launch.threads,
+                        &launch.cluster[0], &launch.cluster[1], &launch.cluster[2], &launch.shared, &stream, &slots, &cooperative, &overlap,
+                        &maps)) {
     return nullptr;
   }
+  std::vector<cuda::MapPlan> plans;
+  if (maps && !read_map_plans(maps, &plans)) return nullptr;
+  launch.maps = plans.data();
+  launch.map_count = plans.size();
   char* data = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(slots, &data, &size) < 0) return nullptr;
@@ -179,7 +185,9 @@ PyMethodDef methods[] = {
      "cuda_load(image: bytes, name: str, shared: int, device: int) -> CudaKernel\n\nLoads a cubin or PTX text. Raises CudaError."},
     {"cuda_launch", py_launch, METH_VARARGS,
      "cuda_launch(function: int, grid: tuple[int, int, int], threads: int, cluster: tuple[int, int, int], shared: int, stream: int,\n"
-     "            args: bytes, cooperative: bool, overlap: bool) -> None\n\nOne 8-byte slot for each parameter. Returns once queued."},
+     "            args: bytes, cooperative: bool, overlap: bool, maps: bytes = b'') -> None\n\n"
+     "One 8-byte slot for each parameter; behind them a tensor map for each plan in maps (10 int32: slot, rank, type, swizzle,\n"
+     "fill, box). Returns once queued."},
     {"cuda_synchronize", py_synchronize, METH_NOARGS, "cuda_synchronize() -> None\n\nWaits for the device; raises what went wrong on it."},
     {"cuda_pointer_device", py_pointer_device, METH_O, "cuda_pointer_device(pointer: int) -> int\n\nThe device it lies on; -1: host memory."},
     {"cuda_host_pointer_mapped", py_host_pointer_mapped, METH_O,
@@ -193,6 +201,17 @@ const cuda::Kernel* cuda_kernel_of(PyObject* object) {
   if (Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(kernel_type)) return &reinterpret_cast<KernelObject*>(object)->kernel;
   PyErr_Format(PyExc_TypeError, "expected a CudaKernel, got %R", object);
   return nullptr;
+}
+
+bool read_map_plans(PyObject* bytes, std::vector<cuda::MapPlan>* out) {
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0) return false;
+  const auto count = static_cast<size_t>(size) / sizeof(cuda::MapPlan);
+  if (count * sizeof(cuda::MapPlan) != static_cast<size_t>(size)) return raise(PyExc_ValueError, "maps has a part of a plan"), false;
+  out->resize(count);
+  if (count != 0) memcpy(out->data(), data, static_cast<size_t>(size));
+  return true;
 }
 
 PyObject* raise_cuda_error(const std::string& message) { return raise(cuda_error, message); }

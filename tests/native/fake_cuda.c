@@ -259,6 +259,27 @@ int cuLaunchKernelEx(const struct config* config, void* function, void** params,
   return SUCCESS;
 }
 
+static const char* hex64(char* out, size_t room, const uint64_t* values, unsigned count) {
+  size_t at = 0;
+  out[0] = 0;
+  for (unsigned i = 0; i < count; ++i) at += (size_t)snprintf(out + at, room - at, "%s%llu", i ? "," : "", (unsigned long long)values[i]);
+  return out;
+}
+
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base, const uint64_t* sizes, const uint64_t* strides, const unsigned* box,
+                           const unsigned* steps, int interleave, int swizzle, int promotion, int fill) {
+  char a[128], b[128], c[128];
+  uint64_t boxes[5] = {0};
+  for (unsigned i = 0; i < rank; ++i) boxes[i] = box[i];
+  say("cuTensorMapEncodeTiled aligned %d type %d rank %u base %llx sizes %s strides %s box %s step %u interleave %d swizzle %d fill %d",
+      (int)((uintptr_t)map % 64 == 0), type, rank, (unsigned long long)(uintptr_t)base, hex64(a, sizeof a, sizes, rank),
+      hex64(b, sizeof b, strides, rank - 1), hex64(c, sizeof c, boxes, rank), steps[0], interleave, swizzle, fill);
+  (void)promotion;
+  CHECK("cuTensorMapEncodeTiled");
+  memset(map, 0x5a, 128);
+  return SUCCESS;
+}
+
 int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
   int on_device = pointer >= device_memory && pointer < device_memory + ((uint64_t)DEVICES << 32);
   if (!on_device && pointer != pinned) return INVALID_VALUE;

@@ -204,6 +204,28 @@ def test_launch_attributes(options: dict[str, Any], expected: str, gpu: Gpu) -> 
 
 
 @on_fake_gpu
+def test_tensor_maps_are_made_of_the_descriptors_slots(gpu: Gpu) -> None:
+    """Axes are named last first, strides in bytes; the map is a parameter behind the others."""
+    plan = struct.pack("<10i", 1, 3, 6, 3, 1, 64, 8, 2, 0, 0)
+    launcher = libtriton.CudaLauncher(load(), None, 32, maps=plan)
+    gpu.slots(9)
+    names = tuple("nabcdefg")
+    dispatcher(launcher, *names)[(1,)](7, 0x1000, 5, 30, 100, 4000, 104, 2)
+    (call,) = [x for x in gpu.calls if x.startswith("cuTensorMapEncodeTiled")]
+    assert call == (
+        "cuTensorMapEncodeTiled aligned 1 type 6 rank 3 base 1000 sizes 100,30,5 strides 208,8000 box 64,8,2 "
+        "step 1 interleave 0 swizzle 3 fill 1"
+    )
+    (launch,) = gpu.launches
+    assert launch["slots"] == [7, 0x1000, 5, 30, 100, 4000, 104, 2, 0x5A5A5A5A5A5A5A5A]
+    gpu.fail("cuTensorMapEncodeTiled", 1)
+    with pytest.raises(libtriton.CudaError, match="a tensor descriptor cannot be passed: what the driver says of 1"):
+        dispatcher(launcher, *names)[(1,)](7, 0x1000, 5, 30, 100, 4000, 104, 2)
+    with pytest.raises(ValueError, match="maps has a part of a plan"):
+        libtriton.CudaLauncher(load(), None, 32, maps=plan[:-1])
+
+
+@on_fake_gpu
 def test_large_clusters_are_asked_for(gpu: Gpu) -> None:
     libtriton.CudaLauncher(load(), None, 32, (16, 1, 1))
     assert "cuFuncSetAttribute 14 1" in gpu.calls

@@ -106,6 +106,7 @@ class CudaLauncher:
         scratch: int = 0,
         alignment: int = 1,
         allocate: Callable[[int, int, int], Any] | None = None,
+        maps: bytes = b"",
     ) -> CudaLauncher: ...
     @property
     def owner(self) -> Any: ...
@@ -127,6 +128,7 @@ def cuda_launch(
     args: bytes,
     cooperative: bool,
     overlap: bool,
+    maps: bytes = b"",
     /,
 ) -> None: ...
 def cuda_synchronize() -> None: ...
