@@ -20,12 +20,17 @@ PIECE_BYTES = 16
 
 
 def panel_bytes(shape: Sequence[int], inner: int, element_bytes: int) -> int:
-    """How many bytes of a row stand in one panel."""
-    return min(PANEL_BYTES, element_bytes << bit_counts(shape)[inner])
+    """How many bytes of a row stand in one panel; a single row is one panel."""
+    counts = bit_counts(shape)
+    row = element_bytes << counts[inner]
+    return min(PANEL_BYTES, row) if sum(counts) > counts[inner] else row
 
 
 def swizzle_bits(shape: Sequence[int], inner: int, element_bytes: int) -> int:
     """log2 of how many pieces of a row are exchanged: 3, 2, 1 or 0."""
+    counts = bit_counts(shape)
+    if sum(counts) == counts[inner]:
+        return 0
     return max(0, (panel_bytes(shape, inner, element_bytes) // PIECE_BYTES).bit_length() - 1)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...analysis import axis as axis_analysis
+from ...analysis.rooms import Rooms
 from ...ir.core import Function, Module, Op, Value
 from ...ir.types import ElementType, TensorType, element_of
 from ...layouts.linear import LinearLayout, bit_positions
@@ -66,8 +67,7 @@ class Context:
         self.facts = axis_analysis.analyse(function)
         self.cells: dict[Value, list[Cell]] = {}
         self.carried: dict[Value, Value] = {}  # loop-carried block argument -> its initial value
-        self.buffers: dict[Value, int] = {}  # shared buffer -> byte offset
-        self.nested_buffers: set[Value] = set()  # those made within a loop, each turn anew
+        self.rooms = Rooms(function)
         self.descriptors: dict[Value, str] = {}  # descriptor -> padding
         self.memory: Ordering
         self.rules: Mapping[str, Callable[[Context, Op], None]] = {}
@@ -85,8 +85,23 @@ class Context:
 
     def lower(self, op: Op) -> None:
         """Emits one op: a rule for each kind, see ``lower.py``."""
+        end = self.rooms.begins.get(op)
+        if end is not None:
+            self.begin_buffer(op, end)
         self.memory.before(op)
         self.rules[op.kind](self, op)
+        end = self.rooms.ends.get(op)
+        if end is not None:
+            self.move_scratch(end)
+
+    def begin_buffer(self, op: Op, end: int) -> None:
+        """The buffer may lie where scratch or another one was or, within a loop, where threads still read what the turn
+        before put there."""
+        if op in self.rooms.nested:
+            self.barrier()
+        else:
+            self.settle()
+        self.move_scratch(end)
 
     def move_scratch(self, start: int) -> None:
         """Scratch begins elsewhere from now on: what is there may still be in use by other threads."""

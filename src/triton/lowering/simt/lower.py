@@ -45,11 +45,8 @@ def lower_module(module: Module, machine: Machine, writer: ModuleWriter) -> Lowe
         context.memory = memory.Ordering(context)
         for number, arg in enumerate(function.args):
             context.set(arg, [Cell(f"%arg{number}", element(arg))])
-        rooms = shared_tiles.Rooms(function)
         for op in function.body.ops:
-            rooms.before(context, op)
             context.lower(op)
-            rooms.after(context, op)
         shared = max(shared, context.shared_bytes)
     writer.global_text(SHARED, f"external addrspace({SHARED_SPACE}) global [0 x i8], align 1024")
     machine.finish(writer, kernel.name)

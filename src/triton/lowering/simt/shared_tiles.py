@@ -2,74 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ...ir.core import Function, Op, Value
+from ...analysis.rooms import slot_bytes
+from ...ir.core import Op, Value
 from ...ir.types import PointerType, SharedType, element_of
 from ...layouts.linear import LinearLayout
-from ...layouts.placement import access_plan, tile_bytes
+from ...layouts.placement import access_plan
 from ...layouts.shared import SharedPlan
 from .context import SHARED, Context, memory_bytes
 from .machine import SHARED_SPACE
 from .memory import access_width
 
 
-def buffer_bytes(op: Op) -> int:
-    """What an ``alloc_shared`` takes."""
-    type = op.results[0].type
-    assert isinstance(type, SharedType)
-    return type.slots * tile_bytes(type.block.shape, memory_bytes(type.block.element))
-
-
-class Rooms:
-    """Deals shared memory to buffers for as long as they are used, counted in ops of the function's outermost block.
-
-    Buffers in use lie one behind the other; scratch lies behind them, and where they were once they are not in use.
-    """
-
-    def __init__(self, function: Function) -> None:
-        self.last: dict[Value, Op] = {}
-        self.live: list[tuple[Value, int]] = []
-        for outer in function.body.ops:
-            for op in _with_nested(outer):
-                for value in op.operands:
-                    if isinstance(value.type, SharedType):
-                        self.last[value] = outer
-
-    def before(self, c: Context, op: Op) -> None:
-        """A buffer made within a loop has its place for as long as the outermost loop runs."""
-        made = [inner for inner in _with_nested(op) if inner.kind == "alloc_shared"]
-        if not made:
-            return
-        end = max((end for _, end in self.live), default=0)
-        for inner in made:
-            c.buffers[inner.results[0]] = end
-            end += buffer_bytes(inner)
-            if inner is not op:
-                c.nested_buffers.add(inner.results[0])
-            self.live.append((inner.results[0], end))
-        c.settle()  # scratch may have been where the buffers are now
-        c.move_scratch(end)
-
-    def after(self, c: Context, op: Op) -> None:
-        kept = [(value, end) for value, end in self.live if self.last.get(value) not in (op, None)]
-        if len(kept) != len(self.live):
-            self.live = kept
-            c.move_scratch(max((end for _, end in kept), default=0))
-
-
-def _with_nested(op: Op) -> Iterator[Op]:
-    yield op
-    for region in op.regions:
-        yield from region.walk()
-
-
 def slot_address(c: Context, buffer: Value, slot: Value) -> str:
     """Byte offset of a slot from the start of shared memory, an i32 operand."""
     type = buffer.type
     assert isinstance(type, SharedType)
-    size = tile_bytes(type.block.shape, memory_bytes(type.block.element))
-    start = c.buffers[buffer]
+    size = slot_bytes(type)
+    start = c.rooms.offsets[buffer]
     number = c.scalar(slot)
     if number.value is not None:
         return str(start + int(number.value) * size)
@@ -97,9 +46,7 @@ def _pointer(c: Context, base: str, layout: LinearLayout, plan: SharedPlan, widt
 
 
 def alloc_shared(c: Context, op: Op) -> None:
-    """Its place is dealt already (``Rooms``). Within a loop, threads may still read what the turn before put there."""
-    if op.results[0] in c.nested_buffers:
-        c.barrier()
+    """Its place is dealt already, see ``analysis/rooms.py``."""
     c.set(op.results[0], [])
 
 
