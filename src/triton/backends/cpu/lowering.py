@@ -9,6 +9,7 @@ from ...lowering import loops
 from ...lowering.loops import Machine, Unsupported
 from ...lowering.writer import Features
 from .capabilities import Processor
+from .products import grouped
 from .scalef import scale
 
 __all__ = ["Unsupported", "features", "lower", "machine"]
@@ -26,13 +27,14 @@ def features(cpu: Processor, fusion: bool) -> Features:
     )
 
 
-def machine(cpu: Processor, may_alias: bool) -> Machine:
+def machine(cpu: Processor, may_alias: bool, fusion: bool = True) -> Machine:
     """What loop lowering may count on."""
     wide = cpu.vector_bits == 512
     return Machine(
         vector_bits=cpu.vector_bits,
         registers=32 if wide else 16,
         may_alias=may_alias,
+        grouped=grouped(cpu, fusion),
     )
 
 
@@ -40,4 +42,5 @@ def lower(module: Module, cpu: Processor, options: Any) -> loops.Lowered:
     """The module as loops. Raises ``loops.Unsupported`` with the user's source position."""
     wide = f'"prefer-vector-width"="{cpu.vector_bits}" "min-legal-vector-width"="{cpu.vector_bits}"'
     attributes = wide if cpu.vector_bits == 512 else ""
-    return loops.lower(module, machine(cpu, options.may_alias), features(cpu, options.enable_fp_fusion), attributes)
+    fusion = options.enable_fp_fusion
+    return loops.lower(module, machine(cpu, options.may_alias, fusion), features(cpu, fusion), attributes)

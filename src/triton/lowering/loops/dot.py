@@ -4,25 +4,25 @@
     [M][K + padding]                [N / width][K][width]                    c[r][v] += a[r][k] * b[k][v]   for each k
 
 For each panel (which stays in the first-level cache) the kernel walks down the rows of A. The accumulator operand is
-computed when
-a C tile starts and the tile is written when it ends, in place when the accumulator is not needed any more.
+computed when a C tile starts and the tile is written when it ends, in place when the accumulator is not needed any
+more. Where the processor multiplies groups of narrow numbers at once, the operands stay narrow (``grouped.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...ir.core import Op, Value
 from ...ir.types import ElementType, ScalarType, TensorType, element_of, f32, shape_of
 from ..convert import cast
 from ..writer import Cell, scalar_type, splat, suffix, vector
-from . import access, transpose
+from . import access, grouped, transpose
 from .buffers import Buffer, bytes_of
 from .emit import FunctionEmitter, rule
 from .graph import Stride
 from .index import Dim, Index, fixed, lane_mask
-from .machine import Machine
+from .machine import GroupedProduct, Machine
 from .nest import Shape, choose, count, nest, survey
 
 
@@ -81,12 +81,14 @@ Place = Callable[[Index], tuple[Buffer, Index]]
 @dataclass(slots=True)
 class Operand:
     """An operand: ``pointer`` to elements of the compute type, ``pitch`` elements from row to row, and for B ``panel``
-    elements from panel to panel. ``offset``: the place in scratch to give back."""
+    elements from panel to panel. ``offset``: the place in scratch to give back. Panels of a grouped product are made
+    of 32-bit groups; ``excess`` points to what each column's sum is too large by, if it is."""
 
     pointer: str
     pitch: int
     offset: int | None
     panel: int = 0
+    excess: str = ""
 
 
 @rule("dot")
@@ -96,8 +98,7 @@ def _dot(f: FunctionEmitter, op: Op) -> None:
     *batch, m, n = shape_of(result.type)
     k = shape_of(a.type)[-1]
     out = f.buffer_for(result)
-    element = compute_type(element_of(acc.type))
-    block = blocking(m, n, element.bits, f.machine)
+    job = product_of(f, op)
     if f.plan.cost(acc) > 8 and acc not in f.buffers:
         f.fill(acc, out)  # too long to be repeated for each register
         f.buffers[acc], borrowed = out, acc
@@ -107,31 +108,55 @@ def _dot(f: FunctionEmitter, op: Op) -> None:
     if batch:
 
         def each(d: Dim, _: list[str]) -> Sequence[str]:
-            _product(f, op, (d,), (m, n, k), block, element, out)
+            _product(f, op, (d,), (m, n, k), job, out)
             return ()
 
         count(e, batch[0], each)
     else:
-        _product(f, op, (), (m, n, k), block, element, out)
+        _product(f, op, (), (m, n, k), job, out)
     e.reset()
     if borrowed is not None:
         del f.buffers[borrowed]
     f.buffers[result] = out
 
 
-def _product(
-    f: FunctionEmitter,
-    op: Op,
-    batch: Index,
-    sizes: tuple[int, int, int],
-    block: Blocking,
-    element: ScalarType,
-    out: Buffer,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Product:
+    """How a product is computed: sums of ``element`` in tiles of ``block``, by one multiplication at a time or ``how``.
+
+    ``left`` and ``right`` are the types that the operands are packed in.
+    """
+
+    block: Blocking
+    element: ScalarType
+    how: GroupedProduct | None = None
+
+    @property
+    def left(self) -> ScalarType:
+        return self.how.left if self.how is not None else self.element
+
+    @property
+    def right(self) -> ScalarType:
+        return self.how.right if self.how is not None else self.element
+
+
+def product_of(f: FunctionEmitter, op: Op) -> Product:
+    """The way to compute a ``dot``."""
     a, b, acc = op.operands
-    left = pack_rows(f, a, batch, element)
-    right = pack_panels(f, b, batch, element, block)
-    multiply(f, left, right, acc, batch, sizes, block, element, out)
+    m, n = shape_of(op.results[0].type)[-2:]
+    element = compute_type(element_of(acc.type))
+    block = blocking(m, n, element.bits, f.machine)
+    how = f.machine.grouped(element_of(a.type), element_of(b.type), element, block.lanes)
+    if how is not None and shape_of(a.type)[-1] % how.group:
+        how = None
+    return Product(block, element, how)
+
+
+def _product(f: FunctionEmitter, op: Op, batch: Index, sizes: tuple[int, int, int], job: Product, out: Buffer) -> None:
+    a, b, acc = op.operands
+    left = pack_rows(f, a, batch, job.left)
+    right = pack_panels(f, b, batch, job)
+    multiply(f, left, right, acc, batch, sizes, job, out)
 
 
 def multiply(
@@ -141,17 +166,16 @@ def multiply(
     acc: Value,
     batch: Index,
     sizes: tuple[int, int, int],
-    block: Blocking,
-    element: ScalarType,
+    job: Product,
     out: Buffer,
 ) -> None:
     """out = left x right + acc for packed operands, whose places are given back."""
-    job = _Kernel(f, left, right, acc, batch, sizes, block, element, out)
-    whole = sizes[1] // block.width
+    kernel = _Kernel(f, left, right, acc, batch, sizes, job, out)
+    whole = sizes[1] // job.block.width
     if whole:
-        job.panels(whole)
-    if sizes[1] % block.width:
-        job.last_panel(whole)
+        kernel.panels(whole)
+    if sizes[1] % job.block.width:
+        kernel.last_panel(whole)
     for operand in (left, right):
         if operand.offset is not None:
             f.arena.free(operand.offset)
@@ -185,13 +209,15 @@ def rows_place(f: FunctionEmitter, m: int, k: int, element: ScalarType) -> tuple
     return Operand(pointer, pitch, offset), lambda index: (target, index)
 
 
-def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, block: Blocking) -> Operand:
+def pack_panels(f: FunctionEmitter, value: Value, batch: Index, job: Product) -> Operand:
     """B in panels; columns past the last are zero."""
-    key = (value, "panels", element, block)
-    kept: Operand | None = f.packed.get(key)
+    kept: Operand | None = f.packed.get((value, "panels", job))
     if kept is not None and not batch:
         return kept
+    if job.how is not None:
+        return _pack_groups(f, value, batch, job, job.how)
     k, n = shape_of(value.type)[-2:]
+    block, element = job.block, job.element
     width = block.width
     held = f.buffers.get(value)
     if held is not None and held.element == element and not batch and held.strides == (width, 1) and n == width:
@@ -203,6 +229,17 @@ def pack_panels(f: FunctionEmitter, value: Value, batch: Index, element: ScalarT
     operand, place = panels_place(f, k, n, element, block)
     _pack(f, value, batch, element, place, (width, 1))
     return operand
+
+
+def _pack_groups(f: FunctionEmitter, value: Value, batch: Index, job: Product, how: GroupedProduct) -> Operand:
+    """B in panels whose elements are groups of neighbours in K."""
+    k, n = shape_of(value.type)[-2:]
+    rows = pack_rows(f, value, batch, how.right)
+    pointer, excess, offset = grouped.interleave(f, rows, (k, n), how, job.block)
+    if rows.offset is not None:
+        f.arena.free(rows.offset)
+    width = job.block.width
+    return Operand(pointer, width, offset, k // how.group * width, excess)
 
 
 def panels_place(f: FunctionEmitter, k: int, n: int, element: ScalarType, block: Blocking) -> tuple[Operand, Place]:
@@ -289,20 +326,18 @@ def pack_invariants(f: FunctionEmitter, loop: Op) -> list[object]:
     for op in loop.regions[0].walk():
         if op.kind != "dot" or len(shape_of(op.results[0].type)) != 2:
             continue
-        element = compute_type(element_of(op.operands[2].type))
-        m, n = shape_of(op.results[0].type)
-        block = blocking(m, n, element.bits, f.machine)
+        job = product_of(f, op)
         for value, role in ((op.operands[0], "rows"), (op.operands[1], "panels")):
-            key: object = (value, role, element) if role == "rows" else (value, role, element, block)
+            key: object = (value, role, job.left) if role == "rows" else (value, role, job)
             if key in f.packed or not _outside(f, value, loop, inside):
                 continue
             f.e.reset()
-            made = pack_rows(f, value, (), element) if role == "rows" else pack_panels(f, value, (), element, block)
+            made = pack_rows(f, value, (), job.left) if role == "rows" else pack_panels(f, value, (), job)
             f.e.reset()
             if made.offset is None:
                 continue
             f.keep(made.offset, f.graph.end[loop])
-            f.packed[key] = Operand(made.pointer, made.pitch, None, made.panel)
+            f.packed[key] = replace(made, offset=None)
             keys.append(key)
     return keys
 
@@ -328,8 +363,7 @@ class _Kernel:
         acc: Value,
         batch: Index,
         sizes: tuple[int, int, int],
-        block: Blocking,
-        element: ScalarType,
+        job: Product,
         out: Buffer,
     ) -> None:
         self.f = f
@@ -340,11 +374,15 @@ class _Kernel:
         self.acc = acc
         self.batch = batch
         self.m, self.n, self.k = sizes
-        self.block = block
-        self.element = element
+        self.how = job.how
+        self.group = job.how.group if job.how is not None else 1
+        self.block = job.block
+        self.element = job.element
         self.out = out
-        self.scalar = scalar_type(element)
-        self.vector = vector(self.scalar, block.lanes)
+        self.scalar = scalar_type(job.element)
+        self.left_scalar = scalar_type(job.left)
+        self.vector = vector(self.scalar, job.block.lanes)
+        self.words = self.vector if job.how is None else vector("i32", job.block.lanes)
 
     def panels(self, number: int) -> None:
         def each(d: Dim, _: list[str]) -> Sequence[str]:
@@ -407,25 +445,26 @@ class _Kernel:
                 cell, level = e.vector(self.acc, index)
                 if cell.element != self.element:
                     cell = e.at(level, lambda cell=cell: cast(w, cell, self.element))  # type: ignore[misc]
-                start.append((self.vector, cell.text))
+                start.append((self.vector, self._without_excess(cell.text, column, v)))
                 places.append((index, part))
         at = e.scale(row, self.left.pitch)
         left = (
             self.left.pointer
             if at.const == 0
-            else w.emit(f"getelementptr {self.scalar}, ptr {self.left.pointer}, i64 {at.text}")
+            else w.emit(f"getelementptr {self.left_scalar}, ptr {self.left.pointer}, i64 {at.text}")
         )
-        unroll = 2 if self.k % 2 == 0 and self.k > 2 else 1
+        trips = self.k // self.group
+        unroll = 2 if trips % 2 == 0 and trips > 2 else 1
 
         def step(counter: str, values: list[str]) -> Sequence[str]:
             for u in range(unroll):
                 values = self._step(counter, u, values, left, base, rows, vectors)
             return values
 
-        if self.k == unroll:
+        if trips == unroll:
             sums = list(step("0", [text for _, text in start]))
         else:
-            sums = w.loop("0", str(self.k), str(unroll), step, start, hint="k", at_least_once=True)
+            sums = w.loop("0", str(trips), str(unroll), step, start, hint="k", at_least_once=True)
         result = self.out.element
         for (index, part), text in zip(places, sums, strict=True):
             e.active, e.count = (None, lanes) if part == lanes else (lane_mask(lanes, part), part)
@@ -433,10 +472,21 @@ class _Kernel:
             access.write(e, self.out, index, cell if result == self.element else cast(w, cell, result))
         e.active, e.count = full
 
+    def _without_excess(self, start: str, column: Dim, v: int) -> str:
+        """A tile's first value, less what its sums will be too large by."""
+        if not self.right.excess:
+            return start
+        e = self.e
+        place = e.add(column, fixed(v * self.block.lanes))
+        level = max(place.level, *(d.level for d in self.batch)) if self.batch else place.level
+        address = e.emit_once(level, f"getelementptr i32, ptr {self.right.excess}, i64 {place.text}")
+        excess = e.emit_once(level, f"load {self.vector}, ptr {address}, align 4")
+        return self.w.emit(f"sub {self.vector} {start}, {excess}")
+
     def _step(
         self, counter: str, u: int, values: list[str], left: str, base: str, rows: int, vectors: int
     ) -> list[str]:
-        """One k for all elements of the tile."""
+        """One k, or one group of them, for all elements of the tile."""
         w, lanes = self.w, self.block.lanes
         align = bytes_of(self.element)
         here = counter if u == 0 else w.emit(f"add nuw nsw i64 {counter}, {u}") if counter != "0" else str(u)
@@ -445,19 +495,25 @@ class _Kernel:
         for v in range(vectors):
             place = line if v == 0 else w.emit(f"add nuw nsw i64 {line}, {v * lanes}")
             address = w.emit(f"getelementptr {self.scalar}, ptr {base}, i64 {place}")
-            b.append(w.emit(f"load {self.vector}, ptr {address}, align {align}"))
+            b.append(w.emit(f"load {self.words}, ptr {address}, align {align}"))
         result: list[str] = []
+        first = here if self.group == 1 else w.emit(f"mul nuw nsw i64 {here}, {self.group}")
         for r in range(rows):
-            place = here if r == 0 else w.emit(f"add nuw nsw i64 {here}, {r * self.left.pitch}")
-            address = w.emit(f"getelementptr {self.scalar}, ptr {left}, i64 {place}")
-            one = Cell(w.emit(f"load {self.scalar}, ptr {address}, align {align}"), self.element)
-            a = splat(w, one, lanes).text
+            place = first if r == 0 else w.emit(f"add nuw nsw i64 {first}, {r * self.left.pitch}")
+            address = w.emit(f"getelementptr {self.left_scalar}, ptr {left}, i64 {place}")
+            if self.how is not None:
+                a = grouped.left_words(self.f, address, self.how, lanes)
+            else:
+                one = Cell(w.emit(f"load {self.scalar}, ptr {address}, align {align}"), self.element)
+                a = splat(w, one, lanes).text
             for v in range(vectors):
                 result.append(self._accumulate(a, b[v], values[r * vectors + v]))
         return result
 
     def _accumulate(self, a: str, b: str, c: str) -> str:
         w, type = self.w, self.vector
+        if self.how is not None:
+            return self.how.emit(w, c, a, b, self.block.lanes)
         if not self.element.is_float:
             if self.element.is_bool:
                 return w.emit(f"xor {type} {c}, {w.emit(f'and {type} {a}, {b}')}")

@@ -9,7 +9,7 @@ from ...ir.types import ScalarType, element_of, f8e4m3, f8e5m2, f32, shape_of
 from ..convert import cast, to_wide
 from ..writer import Cell, FunctionWriter, vector
 from . import access
-from .dot import Place, blocking, compute_type, multiply, panels_place, rows_place
+from .dot import Place, Product, blocking, compute_type, multiply, panels_place, rows_place
 from .emit import FunctionEmitter, rule
 from .errors import Unsupported
 from .index import Dim, Index
@@ -43,7 +43,7 @@ def _dot_scaled(f: FunctionEmitter, op: Op) -> None:
         left.pack(prefix, (m, k), element, place)
         panels, place = panels_place(f, k, n, element, block)
         right.pack(prefix, (k, n), element, place)
-        multiply(f, rows, panels, acc, prefix, (m, n, k), block, element, out)
+        multiply(f, rows, panels, acc, prefix, (m, n, k), Product(block, element), out)
 
     if batch:
 
