@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+import traceback
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from building import CPU, OPTIONS, build, error, message
 import triton
 import triton.language as tl
 from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 from triton.diagnostics import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 from triton.frontend.build import build_module
 from triton.runtime.jit import constexpr_function
@@ -51,13 +55,13 @@ def test_the_call_chain_is_shown_with_carets():
     assert (
         str(error(kernel, "*i32", "i32"))
         == f"""\
-{line(helper, 2)}:16: in helper
+{line(helper, 2)}:16: in helper, at 3:15:
     return y + tl.arange(0, n)
                ^^^^^^^^^^^^^^^
-called from {line(middle, 1)}:12: in middle
+called from {line(middle, 1)}:12: in middle, at 2:11:
     return helper(x, n)
            ^^^^^^^^^^^^
-called from {line(kernel, 1)}:21: in kernel
+called from {line(kernel, 1)}:21: in kernel, at 2:16:
     tl.store(p, middle(tl.load(p), n))
                 ^^^^^^^^^^^^^^^^^^^^^
 arange: end: expected an int known at compile time (tl.constexpr), got a run-time int32"""
@@ -74,7 +78,7 @@ def test_an_expression_over_several_lines_is_marked_to_the_end_of_its_first():
     assert (
         str(error(kernel, "*fp32"))
         == f"""\
-{line(kernel, 1)}:9: in kernel
+{line(kernel, 1)}:9: in kernel, at 2:4:
     tl.store(
     ^^^^^^^^^
 store: value: has shape [4], but the pointer is a scalar"""
@@ -99,7 +103,11 @@ def test_operands_that_do_not_broadcast():
     def kernel():
         tl.zeros((4, 8), tl.float32) + tl.zeros((4, 3), tl.float32)
 
-    check(kernel, (), "+: shapes [4, 8] and [4, 3] cannot be broadcast together (sizes 8 and 3 at axis 1)")
+    check(
+        kernel,
+        (),
+        "+: shapes [4, 8] and [4, 3] cannot be broadcast together (incompatible dimensions at index 1: 8 and 3)",
+    )
 
 
 def test_a_literal_that_does_not_fit():
@@ -183,14 +191,49 @@ def test_arguments_of_jitted_functions():
 
 @triton.jit
 def needs_constant(N: tl.constexpr):
-    return N
+    return tl.arange(0, N)
 
 
 def test_run_time_values_for_constexpr_parameters():
+    """They are taken, as people's kernels rely on it; what needs a constant says so."""
+
     def kernel(n):
         needs_constant(n)
 
-    check(kernel, ("i32",), "needs_constant: N: expected a compile-time value (tl.constexpr), got a run-time int32")
+    check(kernel, ("i32",), "arange: end: expected an int known at compile time (tl.constexpr), got a run-time int32")
+
+
+def test_causes_of_errors(tmp_path):
+    """``__cause__`` is what tests of kernels look at: the operation's error, or that of the function called."""
+
+    @triton.jit
+    def direct(p):
+        tl.store(p, tl.zeros([4], tl.float32) + tl.zeros([8], tl.float32))
+
+    @triton.jit
+    def nested(p):
+        needs_constant(p)
+
+    @triton.jit
+    def asserted(p):
+        tl.static_assert(False)
+
+    @triton.jit
+    def unnamed(p):
+        p += nothing  # noqa: F821
+
+    def caught(kernel):
+        with pytest.raises(CompilationError) as info:
+            triton.compile(ASTSource(kernel, {"p": "*fp32"}), target=GPUTarget("cpu", "x86-64", 1))
+        return info.value
+
+    assert re.match(r"\+: shapes .*incompatible dimensions at index 0: 4 and 8", str(caught(direct).__cause__))
+    outer = caught(nested)
+    assert type(outer.__cause__) is CompilationError and "at 2:4:" in str(outer)
+    assert "at 3:11:" in str(outer.__cause__) and "at 2:4:" not in str(outer.__cause__)
+    assert isinstance(outer.__cause__.__cause__, TypeError)
+    assert caught(asserted).__cause__ is None and caught(unnamed).__cause__ is None
+    assert "compiler" not in "".join(traceback.format_exception(outer.__cause__)).replace(__file__, "")
 
 
 @triton.jit
@@ -216,7 +259,7 @@ def test_branches_of_different_types():
     check(
         kernel,
         ("*i32", "i32"),
-        "y: the branches of the if give different types: a run-time int32 and a tensor int32[4]",
+        "Mismatched type for y between then block (a run-time int32) and else block (a tensor int32[4])",
     )
 
 
@@ -252,9 +295,8 @@ def test_loop_variables_keep_their_type():
     raised = error(kernel, "*fp32", "i32")
     assert raised.frames[0].line == kernel.__code__.co_firstlineno + 2
     assert raised.error_message == (
-        "total: has a run-time int32 before the loop and a run-time fp32 at the end of its body; a loop "
-        "variable must keep "
-        "its type and shape"
+        "Loop-carried variable total has initial type int32 but is re-assigned to fp32 in the loop's body; it must "
+        "keep its type and shape"
     )
 
 
@@ -395,8 +437,12 @@ def test_memory():
         p=None,
     )
     check(other_without_mask, ("*i32",), "load: other: needs a mask")
-    check(const, ("*ki32",), "store: pointer: cannot store through a pointer to const")
-    check(mask_shape, ("*i32",), "load: shapes [8] and [4] cannot be broadcast together (sizes 8 and 4 at axis 0)")
+    check(const, ("*ki32",), "store: Cannot store to a constant pointer")
+    check(
+        mask_shape,
+        ("*i32",),
+        "load: shapes [8] and [4] cannot be broadcast together (incompatible dimensions at index 0: 8 and 4)",
+    )
     check(cache, ("*i32",), "load: cache_modifier: expected one of '.ca', '.cg', '.cs', '.cv', got '.xy'")
     check(float_offset, ("*i32",), "+: a pointer moves by an integer, got fp32")
     check(bitwise, ("*fp32",), "atomic_and: expected a pointer to integers, got a run-time pointer<fp32>")
@@ -422,10 +468,10 @@ def test_shapes():
     check(
         huge,
         (),
-        "full: shape: [2048, 1024] has 2097152 elements, more than the largest tile allowed (1048576)",
+        "full: shape: [2048, 1024]: numel (2097152) exceeds triton maximum tensor numel (1048576)",
     )
     check(reshape, (), "reshape: shape: [3, 3] has 9 elements, the tensor of shape [8] has 8")
-    check(axis, (), "reduce: axis: axis 1 is outside a tensor of rank 1")
+    check(axis, (), "reduce: axis: invalid axis 1. Expected -1 <= axis < 1")
     check(dot, (), "dot: the inner sizes of shapes [4, 4] and [3, 4] differ: 4 and 3")
 
 
@@ -448,13 +494,13 @@ def test_operators():
     check(
         mixed_signs,
         ("i32", "u32"),
-        "//: the operands int32 and uint32 differ in signedness, and the result is unlikely to be what you want; "
-        "cast one of them",
+        "Cannot use // with int32 and uint32 because they have different signedness, so that the result is "
+        "unlikely to be what you want; cast one of them",
     )
     check(
         float_floordiv,
         ("fp32",),
-        "//: expected integers, got fp32 and float 2.0; use / or tl.floor(a / b) for floats",
+        "invalid operands of type fp32 and float 2.0 for //: expected integers; use / or tl.floor(a / b) for floats",
     )
     check(matmul, ("fp32",), "@: not supported between run-time values; use tl.dot")
     check(power, ("fp32",), "**: not supported between run-time values; multiply, or use tl.exp2/libdevice.pow")

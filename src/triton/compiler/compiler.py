@@ -229,8 +229,7 @@ class _Stages:
             module = self.src.build(self.options, self.backend.capabilities(self.options))
         except CompilationError as error:
             if not knobs.compilation.front_end_debugging:
-                error.__traceback__ = None
-                raise error from None
+                error.tell_causes()
             raise
         if self.dump is not None and isinstance(module, Module):
             self.dump.put(as_bytes(module), f"{self.name}.source")

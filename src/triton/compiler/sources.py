@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backends import make_backend
 from ..backends.compiler import Language
@@ -27,6 +27,14 @@ _SIGNATURE_NAMES = {
     "f8e4b8": "fp8e4b8",
     "f8e5b16": "fp8e5b16",
 }
+
+
+class Specialization(NamedTuple):
+    """What ``@triton.jit(repr=...)`` is given to name a compiled kernel: compile-time values (integers that are 1 among
+    them) and types, by parameter."""
+
+    constants: dict[Any, Any]
+    signature: dict[str, Any]
 
 
 class ASTSource:
@@ -68,7 +76,11 @@ class ASTSource:
         }
         self.name: str = fn.__name__
         if getattr(fn, "_repr", None) is not None:
-            self.name = fn.repr(self)
+            self.name = fn.repr(Specialization(self._by_name(), self.signature))
+
+    def _by_name(self) -> dict[Any, Any]:
+        names = self.fn.arg_names
+        return {names[path[0]] if len(path) == 1 else path: value for path, value in self.constants.items()}
 
     @property
     def constexprs(self) -> dict[tuple[int, ...], Any]:

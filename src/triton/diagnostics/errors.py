@@ -2,10 +2,10 @@
 
 The text of a CompilationError, with the innermost place first:
 
-    kernel.py:12:15: in helper
+    kernel.py:12:15: in helper, at 2:12:
         y = x + tl.arange(0, 3.5)
                 ^^^^^^^^^^^^^^^^^
-    called from kernel.py:20:9: in kernel
+    called from kernel.py:20:9: in kernel, at 5:4:
         helper(p)
         ^^^^^^^^^
     arange: end: expected an int known at compile time (tl.constexpr), got float 3.5
@@ -25,7 +25,8 @@ _SHOWN_CALLS = 5  # at either end of a long chain of calls
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One place in the user's source: ``line`` and ``column`` (from 1) in ``file``; ``text`` is the source line."""
+    """One place in the user's source: ``line`` and ``column`` (from 1) in ``file``; ``text`` is the source line.
+    ``inner`` is the place within the function's own text, as ``LINE:COLUMN``, lines from 1 and columns from 0."""
 
     file: str
     line: int
@@ -33,10 +34,12 @@ class Frame:
     function: str
     text: str
     width: int
+    inner: str = ""
 
     def render(self, lead: str = "") -> str:
         """Place, source line and caret."""
-        where = f"{lead}{self.file}:{self.line}:{self.column}: in {self.function}"
+        inner = f", at {self.inner}:" if self.inner else ""
+        where = f"{lead}{self.file}:{self.line}:{self.column}: in {self.function}{inner}"
         shown = self.text.strip()
         if not shown:
             return where
@@ -64,12 +67,14 @@ def frame_of(
         width = len(text.encode()[:end].decode(errors="replace")) - column
     if isinstance(node, (ast.FunctionDef, ast.If, ast.For, ast.While, ast.With)):
         width = len(text.rstrip()) - column
-    return Frame(file, first_line + line - 1, column + indent + 1, function, " " * indent + text, width)
+    place = (file, first_line + line - 1, column + indent + 1)
+    return Frame(*place, function, " " * indent + text, width, f"{line}:{column}")
 
 
 class CompilationError(TritonError):
     """The kernel breaks a rule of the language. ``node`` is where, in ``src``; ``error_message`` says what, in one
-    sentence."""
+    sentence. ``__cause__`` is the error of the operation (ValueError, TypeError, ...), or, when it happened within a
+    function that the kernel calls, the CompilationError of that function."""
 
     source_line_count_max_in_message = 12
 
@@ -95,6 +100,22 @@ class CompilationError(TritonError):
 
     def __str__(self) -> str:
         return self.message
+
+    def tell_causes(self) -> None:
+        """Sets ``__cause__`` to what tests and tools look at, without the compiler's own tracebacks."""
+        cause = self.__cause__
+        if isinstance(cause, NameError):
+            cause = None
+        if cause is not None:
+            cause.__traceback__ = None
+            cause.__cause__ = None
+            cause.__suppress_context__ = True
+        if len(self.frames) > 1:
+            inner = type(self)(self.src, self.node, self.error_message, frames=self.frames[:-1])
+            inner.__cause__ = cause
+            cause = inner
+        self.__cause__ = cause
+        self.__traceback__ = None
 
     def __reduce__(self) -> Any:
         return _rebuild, (type(self), self.src, self.node, self.error_message, self.frames)

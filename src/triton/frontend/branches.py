@@ -224,7 +224,7 @@ def _merge(g: Generator, name: str, a: Any, b: Any, blocks: list[Block], leaves:
         b.flatten(leaves[1])
         if len(leaves[0]) == len(leaves[1]):
             return a
-    raise TypeError(f"{name}: the branches of the if give different types: {describe(a)} and {describe(b)}")
+    raise TypeError(f"Mismatched type for {name} between then block ({describe(a)}) and else block ({describe(b)})")
 
 
 def _identical(a: Any, leaves: list[list[Value]]) -> Any:

@@ -152,23 +152,10 @@ def bind(fn: JITCallable, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[s
     for param in fn.params:
         value = env[param.name]
         if param.is_constexpr:
-            env[param.name] = constexpr_argument(name, param.name, value)
+            env[param.name] = value if isinstance(value, base_value) else constexpr(value)
         elif not isinstance(value, base_value):
             env[param.name] = value if callable(value) or isinstance(value, base_type) else wrap(value)
     return env
-
-
-def constexpr_argument(function: str, parameter: str, value: Any) -> Any:
-    """The argument of a parameter annotated constexpr."""
-    if isinstance(value, tuple):
-        if any(isinstance(v, tensor) for v in value.values):
-            raise TypeError(
-                f"{function}: {parameter}: expected a compile-time value (tl.constexpr), got {describe(value)}"
-            )
-        return value
-    if isinstance(value, tensor):
-        raise TypeError(f"{function}: {parameter}: expected a compile-time value (tl.constexpr), got {describe(value)}")
-    return value if isinstance(value, base_value) else constexpr(value)
 
 
 def call_jitted(g: Generator, fn: JITCallable, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -403,7 +403,7 @@ def validate_block_shape(shape: Any, what: str = "shape") -> int:
     numel: int = prod(shape)
     if numel > TRITON_MAX_TENSOR_NUMEL:
         raise ValueError(
-            f"{what}: {list(shape)} has {numel} elements, more than the largest tile allowed "
+            f"{what}: {list(shape)}: numel ({numel}) exceeds triton maximum tensor numel "
             f"({TRITON_MAX_TENSOR_NUMEL})"
         )
     return numel

@@ -210,9 +210,13 @@ def _check_carried(g: Generator, name: str, before: Any, after: Any, leaves: lis
         after.flatten(leaves)
     elif before is not after and not (not isinstance(before, base_value) and before == after):
         raise TypeError(
-            f"{name}: has {describe(before)} before the loop and {describe(after)} at the end of its body; a loop "
-            "variable must keep its type and shape"
+            f"Loop-carried variable {name} has initial type {_kind(before)} but is re-assigned to {_kind(after)} in "
+            "the loop's body; it must keep its type and shape"
         )
+
+
+def _kind(value: Any) -> str:
+    return describe(value).removeprefix("a run-time ").removeprefix("a tensor ")
 
 
 def _leave(g: Generator, loop: RunTimeLoop, before: dict[str, Any], results: list[Value], node: Any) -> None:

@@ -143,8 +143,8 @@ class TritonSemantic:
             return a
         if division and a.is_int_signed() != b.is_int_signed():
             raise TypeError(
-                f"{what}: the operands {a} and {b} differ in signedness, and the result is unlikely to be what you "
-                "want; cast one of them"
+                f"Cannot use {what} with {a} and {b} because they have different signedness, so that the result is "
+                "unlikely to be what you want; cast one of them"
             )
         if a.int_bitwidth != b.int_bitwidth:
             return a if a.int_bitwidth > b.int_bitwidth else b
@@ -201,7 +201,7 @@ class TritonSemantic:
     @staticmethod
     def _check_pointers(a: dt.dtype, b: dt.dtype, what: str, allowed: bool) -> None:
         if not allowed or not (a.is_ptr() and b.is_ptr()):
-            raise TypeError(f"{what}: cannot combine {a} and {b}")
+            raise TypeError(f"invalid operands of type {a} and {b} for {what}")
 
     # Shapes ---------------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class TritonSemantic:
             if m != n and m != 1 and n != 1:
                 raise ValueError(
                     f"{what}: shapes {list(a)} and {list(b)} cannot be broadcast together "
-                    f"(sizes {m} and {n} at axis {axis})"
+                    f"(incompatible dimensions at index {axis}: {m} and {n})"
                 )
         return tuple(n if m == 1 else m for m, n in zip(wide_a, wide_b, strict=True))
 
@@ -276,12 +276,12 @@ class TritonSemantic:
             return self.bitcast(x, element)
         if source.is_ptr():
             if not element.is_int():
-                raise TypeError(f"cast: cannot convert {source} to {element}")
+                raise TypeError(f"cannot cast {source} to {element}")
             if element.is_bool():
                 return self.binary("cmp", x, 0, "cast", pred="ne", pointers=True)
             return self.cast(self.bitcast(x, dt.int64), element)
         if not source.is_int() or source.is_bool():
-            raise TypeError(f"cast: cannot convert {source} to {element}")
+            raise TypeError(f"cannot cast {source} to {element}")
         return self.bitcast(self.cast(x, dt.int64 if source.is_int_signed() else dt.uint64), element)
 
     def bitcast(self, x: tensor, element: dt.dtype) -> tensor:
@@ -324,7 +324,8 @@ class TritonSemantic:
             good = element.is_int() if only == "int" else element.is_floating()
             if not good:
                 words = "integers" if only == "int" else "floating-point numbers"
-                raise TypeError(f"{what}: expected {words}, got {self.words(a)} and {self.words(b)}")
+                types = f"invalid operands of type {self.words(a)} and {self.words(b)}"
+                raise TypeError(f"{types} for {what}: expected {words}")
         if element.is_fp8() and pred is None:
             x, y = self.cast(x, dt.float16), self.cast(y, dt.float16)
         if not x.type.is_block() and element.is_int():
@@ -484,7 +485,7 @@ class TritonSemantic:
         """An axis, counted from the end when negative."""
         axis = self.constexpr_int(axis, what)
         if not -rank <= axis < rank:
-            raise ValueError(f"{what}: axis {axis} is outside a tensor of rank {rank}")
+            raise ValueError(f"{what}: invalid axis {axis}. Expected {-rank} <= axis < {rank}")
         return int(axis % rank)
 
 

@@ -134,11 +134,9 @@ def visit_annassign(g: Generator, node: ast.AnnAssign, rest: Continuation) -> No
         return
     if type(node.target) is not ast.Name:
         raise g.unsupported(node.target, "only a name can be annotated constexpr")
-    if isinstance(value, tensor):
+    if isinstance(value, tensor) and not value.type.is_block():
         known = g.semantic.known(value)
-        if known is None or value.type.is_block():
-            raise TypeError(f"{node.target.id}: annotated constexpr, but its value is {describe(value)}")
-        value = constexpr(known)
+        value = value if known is None else constexpr(known)
     g.scope.env[node.target.id] = value if isinstance(value, base_value) else constexpr(value)
 
 

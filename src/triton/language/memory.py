@@ -164,7 +164,7 @@ def store(
         raise ValueError("store: boundary_check is for block pointers; use mask")
     pointer = _pointer(pointer, "store")
     if pointer.dtype.is_const():
-        raise ValueError("store: pointer: cannot store through a pointer to const")
+        raise ValueError("store: Cannot store to a constant pointer")
     pointee = _memory_type(pointer.dtype.element_ty)
     data = _converted(value, pointee, "store: value", s)
     condition = _mask(mask, "store", s)
@@ -193,7 +193,7 @@ def _order(sem: Any, scope: Any, what: str) -> dict[str, Any]:
 def _atomic_pointer(pointer: Any, what: str) -> tensor:
     pointer = _pointer(pointer, what)
     if pointer.dtype.is_const():
-        raise ValueError(f"{what}: pointer: cannot write through a pointer to const")
+        raise ValueError(f"{what}: Cannot store to a constant pointer")
     if pointer.dtype.element_ty.is_ptr():
         raise TypeError(f"{what}: pointer: expected a pointer to numbers, got {describe(pointer)}")
     return pointer

@@ -165,7 +165,7 @@ def expand_dims(input: Any, axis: Any, _semantic: Any = None) -> tensor:
     rank = len(x.type.shape) + len(axes)
     places = [s.axis_argument(a, rank, "expand_dims: axis") for a in axes]
     if len(set(places)) != len(places):
-        raise ValueError(f"expand_dims: axis: {axes} names one axis twice")
+        raise ValueError(f"expand_dims: duplicate axes in {axes}")
     for place in sorted(places):
         x = insert_axis(x, place, s)
     return x

@@ -40,7 +40,7 @@ def _unsqueezed(shape, dim):
     shape = list(shape)
     place = dim + len(shape) + 1 if dim < 0 else dim
     if not 0 <= place <= len(shape):
-        raise ValueError(f"unsqueeze: dim: {dim} is outside a tensor of rank {len(shape) + 1}")
+        raise ValueError(f"unsqueeze: invalid axis {dim}. Expected {-len(shape) - 1} <= axis < {len(shape) + 1}")
     return (*shape[:place], 1, *shape[place:])
 
 
@@ -211,7 +211,7 @@ def _index_axis(axis, rank):
     if axis is None:
         raise ValueError("axis: an axis is needed to give indices")
     if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is outside a tensor of rank {rank}")
+        raise ValueError(f"invalid axis {axis}. Expected {-rank} <= axis < {rank}")
     return axis % rank
 
 

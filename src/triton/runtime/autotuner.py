@@ -147,11 +147,12 @@ class Autotuner(KernelInterface[Any]):
             (self.reset_to_zero, "reset_to_zero"),
             (self.restore_value, "restore_value"),
         ):
-            for name in names:
-                if name not in arg_names:
-                    raise ValueError(
-                        f"autotune: {what} names {name!r}, the kernel's parameters are {', '.join(arg_names)}"
-                    )
+            unknown = ", ".join(name for name in names if name not in arg_names)
+            if unknown:
+                raise ValueError(
+                    f"autotune: {what} contains names that are not kernel arguments: {unknown}. Valid argument names "
+                    f"are: {', '.join(arg_names)}"
+                )
         self.restore_copies: dict[str, Any] = {}
         self.user_defined_pre_hook = pre_hook is not None
         self.user_defined_post_hook = post_hook is not None
@@ -230,12 +231,7 @@ class Autotuner(KernelInterface[Any]):
         ``measured`` holds figures by hash of the compiled kernel: configurations that differ in what means nothing to
         the target share them.
         """
-        clash = kwargs.keys() & config.kwargs.keys()
-        if clash:
-            raise ValueError(
-                f"{self.__name__}: the autotuner chooses {', '.join(sorted(clash))}; it cannot be passed to the launch"
-            )
-        current = {**kwargs, **config.all_kwargs()}
+        current = self._chosen(config, kwargs)
         full = {**nargs, **current}
 
         def call() -> None:
@@ -320,6 +316,16 @@ class Autotuner(KernelInterface[Any]):
             )
         return best
 
+    def _chosen(self, config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The keyword arguments of a launch with ``config``."""
+        if not kwargs.keys().isdisjoint(config.kwargs):
+            names = ", ".join(sorted(kwargs.keys() & config.kwargs.keys()))
+            raise ValueError(
+                f"{self.__name__}: Conflicting meta-parameters: {names}. Make sure that you don't re-define auto-tuned "
+                "symbols: the configurations choose them"
+            )
+        return {**kwargs, **config.all_kwargs()}
+
     def _all_failed(self, configs: Iterable[Config]) -> str:
         lines = [f"  {config}: {self.failures.get(config)}" for config in configs]
         return "\n".join([f"{self.__name__}: no configuration can be used", *lines])
@@ -357,10 +363,10 @@ class Autotuner(KernelInterface[Any]):
             key = self._key(nargs, kwargs)
             config = self.cache.get(key) or self._choose(key, nargs, args, kwargs)
         self.best_config = config
-        current = config.all_kwargs()
+        current = self._chosen(config, kwargs)
         if config.pre_hook is not None:
-            config.pre_hook({**nargs, **kwargs, **current})
-        return self.fn.run(*args, **{**kwargs, **current})
+            config.pre_hook({**nargs, **current})
+        return self.fn.run(*args, **current)
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration for these arguments, without running any."""

@@ -155,6 +155,9 @@ class KernelInterface(Generic[T]):
 
     def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
         """Compile for these arguments without running. Element types may stand for tensors."""
+        for param in getattr(self, "params", ()):
+            if param.name in kwargs and not param.is_constexpr:  # a compile-time value may be an element type itself
+                kwargs[param.name] = MockTensor.wrap_dtype(kwargs[param.name])
         return self.run(*map(MockTensor.wrap_dtype, args), grid=grid, warmup=True, **kwargs)
 
     def __getitem__(self, grid: Any) -> T:
@@ -362,7 +365,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            f"{self.__name__} is a kernel: launch it with {self.__name__}[grid](...), or call it from another kernel"
+            f"Cannot call @triton.jit'd outside of the scope of a kernel: launch it with {self.__name__}[grid](...)"
         )
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from ..._C import libtriton
 from ...diagnostics.errors import CompilationError, Frame
+from ...errors import OptionError
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
@@ -60,7 +61,7 @@ class CPUOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.num_warps, int) or self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
-            raise ValueError(f"num_warps must be a power of two, got {self.num_warps!r}")
+            raise OptionError(f"num_warps must be a power of 2, got {self.num_warps!r}")
 
     def hash(self) -> str:
         """Text for what changes code; the rest is for GPUs and may differ between kernels that share code."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..._C import libtriton
+from ...errors import OptionError
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module, Op
 from ...ir.types import PointerType, ScalarType
@@ -66,7 +67,7 @@ class CUDAOptions:
 
     def __post_init__(self) -> None:
         if self.num_warps not in (1, 2, 4, 8, 16, 32):
-            raise ValueError(f"num_warps must be a power of two from 1 to 32, got {self.num_warps!r}")
+            raise OptionError(f"num_warps must be a power of 2 from 1 to 32, got {self.num_warps!r}")
         if self.num_ctas != 1:
             raise ValueError("num_ctas other than 1 is not supported yet")
 
