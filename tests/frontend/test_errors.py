@@ -230,7 +230,7 @@ def test_causes_of_errors(tmp_path):
     assert re.match(r"\+: shapes .*incompatible dimensions at index 0: 4 and 8", str(caught(direct).__cause__))
     outer = caught(nested)
     assert type(outer.__cause__) is CompilationError and "at 2:4:" in str(outer)
-    assert "at 3:11:" in str(outer.__cause__) and "at 2:4:" not in str(outer.__cause__)
+    assert "at 2:11:" in str(outer.__cause__) and "at 2:4:" not in str(outer.__cause__)
     assert isinstance(outer.__cause__.__cause__, TypeError)
     assert caught(asserted).__cause__ is None and caught(unnamed).__cause__ is None
     assert "compiler" not in "".join(traceback.format_exception(outer.__cause__)).replace(__file__, "")
