@@ -7,6 +7,7 @@ from typing import Any
 
 import triton
 import triton.language as tl
+from triton.tools.sample_kernels import MATHEMATICS, cast_kernel, math_kernel, scaled_kernel
 
 
 @dataclass(frozen=True)
@@ -21,45 +22,6 @@ class Feature:
 def add_kernel(x, y, z, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(z + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
-
-
-@triton.jit
-def unary_kernel(x, z, N: tl.constexpr, OP: tl.constexpr):
-    i = tl.arange(0, N)
-    a = tl.load(x + i)
-    if OP == "exp":
-        r = tl.exp(a)
-    elif OP == "exp2":
-        r = tl.exp2(a)
-    elif OP == "log":
-        r = tl.log(a)
-    elif OP == "log2":
-        r = tl.log2(a)
-    elif OP == "sin":
-        r = tl.sin(a)
-    elif OP == "cos":
-        r = tl.cos(a)
-    elif OP == "sqrt":
-        r = tl.sqrt(a)
-    elif OP == "sqrt_rn":
-        r = tl.sqrt_rn(a)
-    elif OP == "rsqrt":
-        r = tl.rsqrt(a)
-    elif OP == "erf":
-        r = tl.erf(a)
-    elif OP == "floor":
-        r = tl.floor(a)
-    elif OP == "sigmoid":
-        r = tl.sigmoid(a)
-    else:
-        r = tl.abs(a)
-    tl.store(z + i, r)
-
-
-@triton.jit
-def cast_kernel(x, z, N: tl.constexpr):
-    i = tl.arange(0, N)
-    tl.store(z + i, tl.load(x + i).to(z.dtype.element_ty))
 
 
 @triton.jit
@@ -244,9 +206,9 @@ for _kind in (
 ):
     FEATURES[f"cast {_kind} to fp32"] = Feature(cast_kernel, {"x": "*" + _kind, "z": "*fp32"}, {"N": 64})
     FEATURES[f"cast fp32 to {_kind}"] = Feature(cast_kernel, {"x": "*fp32", "z": "*" + _kind}, {"N": 64})
-for _op in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "floor", "sigmoid", "abs"):
-    FEATURES[_op] = Feature(unary_kernel, FLOAT, {"N": 64, "OP": _op})
-FEATURES["exp of fp64"] = Feature(unary_kernel, {"x": "*fp64", "z": "*fp64"}, {"N": 64, "OP": "exp"})
+for _op in MATHEMATICS:
+    FEATURES[_op] = Feature(math_kernel, FLOAT, {"N": 64, "OP": _op})
+FEATURES["exp of fp64"] = Feature(math_kernel, {"x": "*fp64", "z": "*fp64"}, {"N": 64, "OP": "exp"})
 for _op in ("add", "max", "xchg", "cas"):
     FEATURES[f"atomic {_op}"] = Feature(atomic_kernel, {"x": "*i32", "z": "*i32", "i": "*i32"}, {"N": 64, "OP": _op})
 FEATURES["atomic add of fp16"] = Feature(
@@ -261,6 +223,17 @@ for _kind in ("fp16", "bf16", "fp32", "fp8e4nv", "fp8e5"):
         {"a": "*" + _kind, "b": "*" + _kind, "c": "*fp32"},
         {"M": 64, "N": 32, "K": 32, "PRECISION": "tf32", "OUT": tl.float32},
     )
+for _a, _b in (("e4m3", "e5m2"), ("e2m1", "e2m1"), ("e4m3", "e2m1"), ("e5m2", "bf16")):
+    FEATURES[f"dot_scaled of {_a} and {_b}"] = Feature(
+        scaled_kernel,
+        {"a": "*u8", "a_scale": "*u8", "b": "*bf16" if _b == "bf16" else "*u8", "b_scale": "*u8", "c": "*fp32"},
+        {"M": 32, "N": 32, "K": 128, "A": _a, "B": _b},
+    )
+FEATURES["dot of large tiles"] = Feature(
+    dot_kernel,
+    {"a": "*fp16", "b": "*fp16", "c": "*fp32"},
+    {"M": 128, "N": 64, "K": 64, "PRECISION": "ieee", "OUT": tl.float32},
+)
 FEATURES["dot of i8"] = Feature(
     dot_kernel,
     {"a": "*i8", "b": "*i8", "c": "*i32"},

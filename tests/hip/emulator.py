@@ -32,6 +32,8 @@ from emulated_values import (
 )
 
 FLOAT8 = {True: ("float8e4nv", "float8e5"), False: ("float8e4b8", "float8e5b16")}
+SCALED = {0: "fp8", 1: "bf8", 4: "fp4"}
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 
 class EmulationError(AssertionError):
@@ -598,7 +600,7 @@ class Emulator:
         if text.startswith("0x"):
             return np.array(int(text[2:], 16), np.uint64).view(np.float64).astype(type.dtype)
         if type.base == "bfloat":
-            return (np.array(float(text), np.float32).view(np.uint32) >> 16).astype(np.uint16)
+            return (np.array(float(text.replace("qnan", "nan")), np.float32).view(np.uint32) >> 16).astype(np.uint16)
         if type.base in FLOATS:
             return np.array(float(text.replace("qnan", "nan")), type.dtype)
         return np.array(int(text) & (1 << type.bits) - 1, type.dtype)
@@ -637,8 +639,17 @@ class Emulator:
         if ".iu8" in name:
             signs = (bool(args[0][0]), bool(args[2][0]))
             types, args = [types[1], types[3], types[4]], [args[1], args[3], args[4]]
+        shape = re.search(r"(16|32)x\1x(\d+)", name)
+        assert shape, name
+        side, depth = int(shape[1]), int(shape[2])
         fields = name.split(".")
-        kinds = fields[3:5] if "fp8" in name or "bf8" in name else ["", ""]
+        scales: list[np.ndarray | None] = [None, None]
+        if "f8f6f4" in name:
+            kinds = [SCALED[int(args[i][0])] for i in (3, 4)]
+            assert not args[5].any() and not args[7].any(), "only the lowest byte of a scale is used"
+            scales = [args[6], args[8]] if args[6].any() or args[8].any() else scales  # no scales: zeros
+        else:
+            kinds = fields[3:5] if "fp8" in name or "bf8" in name else ["", ""]
         a, b = (self.lane_values(t, v, s, k) for t, v, s, k in zip(types, args, signs, kinds, strict=False))
         c = args[2].astype(np.float64) if types[2].base != "i32" else args[2].astype(np.int64)
         lane = np.arange(self.lanes)
@@ -650,12 +661,14 @@ class Emulator:
             full_a, full_b = a[:16], b[:16]  # lane l holds row or column l, all 16 k
             row = lambda i: 2 * i + lane // 16  # noqa: E731
         else:
-            run = a.shape[1]  # lane l holds row or column l % 16, k = run * (l / 16) + i
-            full_a = np.concatenate([a[16 * h : 16 * h + 16] for h in range(self.lanes // 16)], axis=1)
-            full_b = np.concatenate([b[16 * h : 16 * h + 16] for h in range(self.lanes // 16)], axis=1)
-            assert full_a.shape[1] == run * (self.lanes // 16) == int(re.search(r"16x16x(\d+)", name)[1]), name  # type: ignore[index]
+            full_a, full_b = (
+                self.scaled(self.rows_of(v, side, depth, kind), scale)
+                for v, kind, scale in zip((a, b), kinds, scales, strict=True)
+            )
             if fields[0] == "wmma":
                 row = lambda i: i + 8 * (lane // 16)  # noqa: E731
+            elif side == 32:
+                row = lambda i: 8 * (i // 4) + 4 * (lane // 32) + i % 4  # noqa: E731
             elif types[2].base == "double":
                 row = lambda i: 4 * i + lane // 16  # noqa: E731
             else:
@@ -663,10 +676,27 @@ class Emulator:
         product = full_a @ full_b.T
         result = np.empty_like(c)
         for i in range(c.shape[1]):
-            result[:, i] = product[row(i), lane % 16] + c[:, i]
+            result[:, i] = product[row(i), lane % side] + c[:, i]
         if types[2].base == "i32":
             return (result & 0xFFFFFFFF).astype(np.uint32)
         return result.astype(types[2].dtype)
+
+    def rows_of(self, values: np.ndarray, side: int, depth: int, kind: str) -> np.ndarray:
+        """An operand by rows: lane l holds row l % side, and of K the run h = l / side; of the 8-bit floats that CDNA 4
+        takes 32 at a time, the h-th 16 of either half of K."""
+        groups, run = self.lanes // side, values.shape[1]
+        assert groups * run == depth
+        halves = 2 if run == 32 and kind != "fp4" else 1
+        split = values.reshape(groups, side, halves, run // halves)
+        return split.transpose(1, 2, 0, 3).reshape(side, depth)
+
+    def scaled(self, rows: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+        """Lane l gives the scale of row l % side and of the (l / side)-th 32 of K."""
+        if scale is None:
+            return rows
+        codes = (scale & 255).astype(np.int64).reshape(-1, len(rows)).T
+        factors = np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
+        return rows * np.repeat(factors, 32, axis=1)
 
     def lane_values(self, type: Type, raw: np.ndarray, signed_bytes: bool, kind: str) -> np.ndarray:
         """What a lane's registers hold, as numbers: one column for each k."""
@@ -675,6 +705,8 @@ class Emulator:
         if type.base in ("i16", "bfloat"):
             return (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
         data = np.ascontiguousarray(raw).view(np.uint8).reshape(len(raw), -1)
+        if kind == "fp4":
+            return E2M1[np.stack([data & 15, data >> 4], axis=2).reshape(len(data), -1)]
         if kind:
             ocp = not self.arch.startswith("gfx94")
             return support.FLOAT8_VALUES[FLOAT8[ocp][kind == "bf8"]][data]

@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.hip import capabilities as chips
 from triton.backends.hip import codegen, codeobject
 from triton.compiler.errors import CodeGenerationError
-from triton.tools import hip_kernels
+from triton.tools import sample_kernels
 
 FULL = ("gfx1030", "gfx1100", "gfx1201", "gfx942")
 SLOW = ("reduce", "reduce, odd", "reduce, 1 warp", "reduce, 32 warps")
@@ -94,6 +94,7 @@ MATRIX = {
         "gfx1201": "v_wmma_f32_16x16x16_bf16",
         "gfx942": "v_mfma_f32_16x16x16_bf16",
     },
+    ("*fp32", "fp32", "tf32"): {"gfx942": "v_mfma_f32_16x16x8_xf32", "gfx950": "v_mfma_f32_16x16x4_f32"},
     ("*fp32", "fp32", "ieee"): {
         "gfx1100": "fma",
         "gfx1201": "fma",
@@ -138,6 +139,75 @@ def test_matrix_instruction(kind, out, precision, arch):
         assert not re.search(r"v_(pk_)?fma(c|ak)?_f32|v_dot2", text) or precision != "ieee"
 
 
+LARGE = {
+    ("*fp16", "fp32", "ieee"): {"gfx90a": "32x32x8f16", "gfx942": "32x32x8_f16", "gfx950": "32x32x16_f16"},
+    ("*bf16", "fp32", "ieee"): {"gfx90a": "32x32x8bf16_1k", "gfx942": "32x32x8_bf16", "gfx950": "32x32x16_bf16"},
+    ("*fp32", "fp32", "ieee"): {"gfx90a": "32x32x2f32", "gfx942": "32x32x2_f32", "gfx950": "32x32x2_f32"},
+    ("*fp32", "fp32", "tf32"): {"gfx90a": "32x32x2f32", "gfx942": "32x32x4_xf32", "gfx950": "32x32x2_f32"},
+    ("*fp32", "fp32", "bf16x3"): {"gfx90a": "32x32x8bf16_1k", "gfx942": "32x32x8_bf16", "gfx950": "32x32x16_bf16"},
+    ("*i8", "int32", "ieee"): {"gfx90a": "32x32x8i8", "gfx942": "32x32x16_i8", "gfx950": "32x32x32_i8"},
+    ("*fp8e4nv", "fp32", "ieee"): {"gfx90a": "32x32x8f16", "gfx942": "32x32x8_f16", "gfx950": "32x32x16_fp8_fp8"},
+    ("*fp8e5b16", "fp32", "ieee"): {"gfx942": "32x32x16_bf8_bf8", "gfx950": "32x32x16_f16"},
+    ("*fp64", "fp64", "ieee"): {"gfx90a": "16x16x4f64", "gfx942": "16x16x4_f64", "gfx950": "16x16x4_f64"},
+}
+
+
+def matrix_mnemonics(text):
+    return set(re.findall(r"v_mfma_\w+", text))
+
+
+@pytest.mark.parametrize("kind, out, precision, arch", [(*key, arch) for key, table in LARGE.items() for arch in table])
+def test_large_tiles_take_large_instructions(kind, out, precision, arch):
+    """Where every warp has 32x32 of the result; ``matrix_instr_nonkdim`` has the last word."""
+    signature = {"a": kind, "b": kind, "c": "*" + {"int32": "i32"}.get(out, out)}
+    constants = {"M": 64, "N": 32, "K": 32, "PRECISION": precision, "OUT": OUT[out]}
+    kernel = compiled(features.dot_kernel, arch, signature, constants, num_warps=2)
+    wanted = LARGE[kind, out, precision][arch]
+    name = "_".join(("v_mfma", {"fp64": "f64", "int32": "i32"}.get(out, "f32"), wanted))
+    assert matrix_mnemonics(kernel.asm["amdgcn"]) == {name}
+    assert kernel.metadata.spill_bytes == 0 and kernel.metadata.scratch_bytes == 0
+    kernel = compiled(features.dot_kernel, arch, signature, constants, num_warps=2, matrix_instr_nonkdim=16)
+    assert all("16x16x" in found for found in matrix_mnemonics(kernel.asm["amdgcn"]))
+    few = compiled(features.dot_kernel, arch, signature, constants, num_warps=4)  # one warp would have nothing to do
+    assert all("16x16x" in found for found in matrix_mnemonics(few.asm["amdgcn"]))
+
+
+@pytest.mark.parametrize("a, b", [("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e2m1", "e2m1"), ("e2m1", "e5m2")])
+@pytest.mark.parametrize("m, shape", [(32, "16x16x128"), (128, "32x32x64")])
+def test_scaled_products_have_an_instruction(a, b, m, shape):
+    """On CDNA 4; cbsz and blgp name the formats of b and a (b comes first), zeros are left out."""
+    signature = {"a": "*u8", "a_scale": "*u8", "b": "*u8", "b_scale": "*u8", "c": "*fp32"}
+    constants = {"M": m, "N": 32, "K": 256, "A": a, "B": b}
+    kernel = compiled(sample_kernels.scaled_kernel, "gfx950", signature, constants)
+    lines = [line for line in kernel.asm["amdgcn"].splitlines() if "v_mfma" in line]
+    assert len(lines) == 256 // int(shape.split("x")[2])
+    for line in lines:
+        assert f"v_mfma_scale_f32_{shape}_f8f6f4" in line
+        for word, form in (("cbsz", b), ("blgp", a)):
+            number = {"e4m3": 0, "e5m2": 1, "e2m1": 4}[form]
+            assert (f"{word}:{number}" in line) if number else word not in line
+    assert kernel.metadata.spill_bytes == 0 and kernel.metadata.scratch_bytes == 0
+
+
+def test_scaled_products_without_an_instruction_are_written_out():
+    """Other processors, operands that are not scaled floats of 8 or 4 bits."""
+    signature = {"a": "*u8", "a_scale": "*u8", "b": "*u8", "b_scale": "*u8", "c": "*fp32"}
+    constants = {"M": 32, "N": 32, "K": 64, "A": "e4m3", "B": "e2m1"}
+    text = compiled(sample_kernels.scaled_kernel, "gfx942", signature, constants).asm["amdgcn"]
+    assert matrix_mnemonics(text) == {"v_mfma_f32_16x16x16_bf16"}
+    mixed = features.FEATURES["dot_scaled of e5m2 and bf16"]
+    text = compiled(mixed.kernel, "gfx950", mixed.signature, mixed.constants).asm["amdgcn"]
+    assert matrix_mnemonics(text) == {"v_mfma_f32_16x16x32_bf16"}
+
+
+def test_eight_bit_floats_fill_the_wide_instruction():
+    """CDNA 4: products without scales whose K is long enough go twice as fast."""
+    signature = {"a": "*fp8e5", "b": "*fp8e4nv", "c": "*fp32"}
+    constants = {"M": 32, "N": 32, "K": 128, "PRECISION": "ieee", "OUT": tl.float32}
+    text = compiled(features.dot_kernel, "gfx950", signature, constants).asm["amdgcn"]
+    assert matrix_mnemonics(text) == {"v_mfma_f32_16x16x128_f8f6f4"} and "blgp:1" in text and "cbsz" not in text
+
+
 def test_rdna2_multiplies_in_ordinary_arithmetic():
     feature = features.FEATURES["dot of fp16"]
     text = compiled(feature.kernel, "gfx1030", feature.signature, feature.constants).asm["amdgcn"]
@@ -176,7 +246,7 @@ def test_loads_run_ahead_of_products(arch):
     constants = {"M": 64, "N": 64, "K": 32, "ACC": tl.float32}
     texts = []
     for stages in (1, 2):
-        kernel = compiled(hip_kernels.matmul_kernel, arch, signature, constants, ("m", "n", "k"), num_stages=stages)
+        kernel = compiled(sample_kernels.matmul_kernel, arch, signature, constants, ("m", "n", "k"), num_stages=stages)
         texts.append(kernel.asm["llir"])
         assert kernel.metadata.spill_bytes == 0 and kernel.metadata.scratch_bytes == 0
     loops = [text[text.index("\nfor.") :].split("\nfor.end")[0] for text in texts]

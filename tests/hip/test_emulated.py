@@ -5,6 +5,7 @@ The whole list runs in the tool; here each processor runs a part of it.
 """
 
 import zlib
+from dataclasses import replace
 
 import emulator
 import features
@@ -15,7 +16,7 @@ from hip_tools import compiled
 from triton._C import libtriton
 from triton.backends.compiler import GPUTarget
 from triton.backends.hip import capabilities as chips
-from triton.backends.hip import codegen, matrix
+from triton.backends.hip import codegen, instructions
 from triton.compiler import compile
 from triton.tools import hip_bundle
 from triton.tools.hip_check import differences
@@ -68,14 +69,36 @@ def test_case(arch, name):
 
 
 @pytest.mark.parametrize(
-    "arch, family", [("gfx1100", "wmma11"), ("gfx1201", "wmma12"), ("gfx942", "mfma"), ("gfx90a", "f64")]
+    "arch, family, case",
+    [
+        ("gfx1100", "wmma11", "dot_fp16_fp32_16x16x16"),
+        ("gfx1201", "wmma12", "dot_fp16_fp32_16x16x16"),
+        ("gfx942", "mfma", "dot_fp16_fp32_16x16x16"),
+        ("gfx942", "mfma32", "dot_fp16_fp32_32x32x64"),
+        ("gfx90a", "f64", "dot_fp64_fp64_16x16x16"),
+    ],
 )
-def test_a_wrong_fragment_layout_is_seen(arch, family, monkeypatch):
+def test_a_wrong_fragment_layout_is_seen(arch, family, case, monkeypatch):
     """The check of the check: with two rows of the accumulator exchanged the results are wrong."""
-    rows = matrix._ROWS[family]
-    monkeypatch.setitem(matrix._ROWS, family, (rows[1], rows[0], *rows[2:]))
+    rows = instructions.ROWS[family]
+    monkeypatch.setitem(instructions.ROWS, family, (rows[1], rows[0], *rows[2:]))
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
-    assert run(arch, CASES["dot_fp64_fp64_16x16x16" if family == "f64" else "dot_fp16_fp32_16x16x16"])
+    assert run(arch, CASES[case])
+
+
+def test_a_wrong_order_of_scaled_values_is_seen(monkeypatch):
+    """8-bit floats lie in two runs of 16; as one run of 32 they would meet other scales."""
+    name = "dot_scaled_e4m3_e4m3_16x16x128"
+    assert run("gfx950", CASES[name]) == []
+    scaled = instructions.scaled
+
+    def wrong(*args):
+        found = scaled(*args)
+        return replace(found, a=replace(found.a, chunk=5), b=replace(found.b, chunk=5))
+
+    monkeypatch.setattr("triton.backends.hip.matrix.scaled", wrong)
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    assert run("gfx950", CASES[name])
 
 
 def test_a_missing_barrier_is_seen(monkeypatch):

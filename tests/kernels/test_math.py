@@ -8,50 +8,17 @@ from support import close, empty, sample
 
 import triton
 import triton.language as tl
-
-
-@triton.jit
-def math_kernel(x, z, N: tl.constexpr, OP: tl.constexpr):
-    i = tl.program_id(0) * N + tl.arange(0, N)
-    a = tl.load(x + i)
-    if OP == "exp":
-        r = tl.exp(a)
-    elif OP == "exp2":
-        r = tl.exp2(a)
-    elif OP == "log":
-        r = tl.log(a)
-    elif OP == "log2":
-        r = tl.log2(a)
-    elif OP == "sin":
-        r = tl.sin(a)
-    elif OP == "cos":
-        r = tl.cos(a)
-    elif OP == "sqrt":
-        r = tl.sqrt(a)
-    elif OP == "sqrt_rn":
-        r = tl.sqrt_rn(a)
-    elif OP == "rsqrt":
-        r = tl.rsqrt(a)
-    elif OP == "erf":
-        r = tl.erf(a)
-    elif OP == "floor":
-        r = tl.floor(a)
-    elif OP == "ceil":
-        r = tl.ceil(a)
-    elif OP == "sigmoid":
-        r = tl.sigmoid(a)
-    tl.store(z + i, r)
-
+from triton.tools.sample_kernels import MATHEMATICS, math_kernel
 
 FUNCTIONS = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt,
     "sqrt_rn": np.sqrt, "rsqrt": lambda v: 1 / np.sqrt(v), "erf": np.vectorize(math.erf, otypes=[float]),
-    "floor": np.floor, "ceil": np.ceil, "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
+    "floor": np.floor, "ceil": np.ceil, "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "neg": np.negative, "abs": np.abs,
 }  # fmt: skip
 POSITIVE = {"log", "log2", "sqrt", "sqrt_rn", "rsqrt"}
 
 
-@pytest.mark.parametrize("op", sorted(FUNCTIONS))
+@pytest.mark.parametrize("op", MATHEMATICS)
 @pytest.mark.parametrize("name", ["float32", "float64"])
 def test_mathematics(launch, op, name):
     n = 2000
@@ -68,7 +35,7 @@ def test_mathematics(launch, op, name):
         expected[[1, 5]] = [np.nan, z.raw[5]]  # NumPy's own result for 1e30 is not the yardstick
         assert abs(z.raw[5]) <= 1
         tiny_error = 1e-6 if name == "float32" else 1e-15
-    exact = op in ("floor", "ceil", "sqrt_rn")
+    exact = op in ("floor", "ceil", "sqrt_rn", "neg", "abs")
     places = 0 if exact and name == "float64" else 1 if exact else 4 if op == "sigmoid" else 2
     close(z, expected, places=places, scale=np.maximum(np.abs(expected), tiny_error / 1e-7 * 1e-2))
 

@@ -29,11 +29,11 @@ from ..ir.ops import OPS, is_pure
 from ..ir.types import PointerType, TensorType, Type, element_of
 from ..layouts.linear import LinearLayout, distribute, padded
 
-DotChoice = tuple[LinearLayout, LinearLayout, LinearLayout]
+DotChoice = tuple[LinearLayout, ...]
 
 
 class DotLayouts(Protocol):
-    """The target's choice for a matrix product: layouts of a, b and the accumulator (and result)."""
+    """The target's choice for a matrix product: layouts of a, b, the accumulator (and result), and scales if any."""
 
     def __call__(self, op: Op, options: LayoutOptions) -> DotChoice: ...
 
@@ -220,7 +220,7 @@ class _Guess:
     def produced(self, op: Op, result: Value, tensors: list[Value]) -> LinearLayout | None:
         """The layout in which ``op`` makes its result; None when any would do."""
         known = self.layouts.get(tensors[0]) if tensors else None
-        if op.kind == "dot":
+        if op.kind in ("dot", "dot_scaled"):
             if op not in self.dots:
                 self.dots[op] = self.options.dot_layouts(op, self.options)
             return self.dots[op][2]
@@ -356,7 +356,7 @@ class _Rewrite:
     def operand_layouts(self, op: Op) -> list[LinearLayout | None]:
         """The layout each operand is needed in; None for scalars."""
         guesses, kind = self.guesses, op.kind
-        if kind == "dot":
+        if kind in ("dot", "dot_scaled"):
             return list(guesses.dots[op])
         if kind in _OWN_LAYOUT:
             lead = next((v for v in op.operands if v in self.home), op.operands[0] if op.operands else None)

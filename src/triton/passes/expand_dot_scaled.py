@@ -1,9 +1,10 @@
 """Writes block-scaled products as ordinary ones, for targets without instructions for them.
 
 Requires: stage ``tile``.
-Ensures: no ``dot_scaled`` is left. Operands are decoded to bf16 (to f32 when one is fp16) and multiplied by their
-scales, powers of two, which is exact unless the product leaves the type's range; 4-bit values are unpacked along the
-axis that ``k_pack`` names. Formats: OCP Microscaling Formats (MX) Specification 1.0, sections 5 and 6.
+Ensures: no ``dot_scaled`` is left but those that the target keeps. Operands are decoded to bf16 (to f32 when one is
+fp16) and multiplied by their scales, powers of two, which is exact unless the product leaves the type's range; 4-bit
+values are unpacked along the axis that ``k_pack`` names. Formats: OCP Microscaling Formats (MX) Specification 1.0,
+sections 5 and 6.
 
     %r = dot_scaled %a, %b, %c, %s {...}   =>   %v = ... 2^(%s - 127), repeated 32 times along K
                                                 %x = cast %a : bf16;   %y = mul %x, %v
@@ -12,6 +13,8 @@ axis that ``k_pack`` names. Formats: OCP Microscaling Formats (MX) Specification
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..ir.builder import Builder
 from ..ir.core import Block, Module, Op, Value
 from ..ir.types import ScalarType, TensorType, bf16, element_of, f8e4m3, f8e5m2, f32, shape_of, u16, with_element
@@ -19,22 +22,25 @@ from ..ir.types import ScalarType, TensorType, bf16, element_of, f8e4m3, f8e5m2,
 _FLOAT8 = {"e4m3": f8e4m3, "e5m2": f8e5m2}
 
 
-def expand_dot_scaled(module: Module) -> Module:
-    """Rewrites every function of ``module``."""
+Keep = Callable[[Op], bool]
+
+
+def expand_dot_scaled(module: Module, keep: Keep = lambda op: False) -> Module:
+    """Rewrites every function of ``module``; ``keep`` says which products have instructions."""
     for function in module.functions.values():
         if any(op.kind == "dot_scaled" for op in function.body.walk()):
-            _block(function.body, {})
+            _block(function.body, {}, keep)
     return module
 
 
-def _block(block: Block, replaced: dict[Value, Value]) -> None:
+def _block(block: Block, replaced: dict[Value, Value], keep: Keep) -> None:
     old, block.ops = block.ops, []
     b = Builder(block)
     for op in old:
         op.operands = [replaced.get(v, v) for v in op.operands]
         for region in op.regions:
-            _block(region, replaced)
-        if op.kind != "dot_scaled":
+            _block(region, replaced, keep)
+        if op.kind != "dot_scaled" or keep(op):
             block.ops.append(op)
             continue
         b.loc = op.loc

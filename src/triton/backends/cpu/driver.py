@@ -37,8 +37,8 @@ class CPUDriver(DriverBase):
         libtriton.cpu_launch(address, args, grid, scratch)
 
     def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
-        address, scratch = function
-        return libtriton.CpuKernel(address, scratch, owner)
+        address, scratch_bytes = function
+        return libtriton.CpuKernel(address, scratch_bytes, owner)
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
         return {

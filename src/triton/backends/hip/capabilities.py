@@ -15,6 +15,8 @@ class Chip:
     """One processor.
 
     ``matrix``      family of its matrix instructions: ``wmma11``, ``wmma12``, ``mfma2``, ``mfma3``, ``mfma4`` or none.
+    ``xf32``        they take f32 shortened to 10 bits of mantissa; ``scaled``: 8- and 4-bit floats with block scales.
+    ``copy_bytes``  most bytes of a lane that a load may write to shared memory itself; 0: none may.
     ``float8``      IR names of the two 8-bit floats its matrix instructions take.
     ``registers``   vector registers a SIMD has for each lane; ``granule``: in steps of how many they are given out.
     ``waves``       most waves of a SIMD.
@@ -27,6 +29,9 @@ class Chip:
     registers: int = 512
     granule: int = 8
     waves: int = 8
+    xf32: bool = False
+    scaled: bool = False
+    copy_bytes: int = 0
 
     @property
     def buffer_word(self) -> int:
@@ -54,9 +59,9 @@ CHIPS = {
     "gfx1151": _RDNA3,
     "gfx1200": _RDNA4,
     "gfx1201": _RDNA4,
-    "gfx90a": Chip(64, "mfma2"),
-    "gfx942": Chip(64, "mfma3", _FNUZ),
-    "gfx950": Chip(64, "mfma4", _OCP, shared=163840),
+    "gfx90a": Chip(64, "mfma2", copy_bytes=4),
+    "gfx942": Chip(64, "mfma3", _FNUZ, xf32=True, copy_bytes=4),
+    "gfx950": Chip(64, "mfma4", _OCP, shared=163840, scaled=True, copy_bytes=16),
 }
 
 

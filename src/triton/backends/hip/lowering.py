@@ -19,7 +19,7 @@ from ...lowering.simt.machine import SHARED_SPACE
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from . import buffer, debug
 from .capabilities import Chip
-from .matrix import matrix_dot
+from .matrix import Products, matrix_dot
 
 _AXES = "xyz"
 _SCOPE = {"cta": "workgroup", "gpu": "agent", "sys": ""}
@@ -49,6 +49,7 @@ class HipMachine:
     waves_per_eu: int = 0
     extra_attributes: str = ""
     printf: bool = False
+    tile_side: int = 0  # of the matrix instructions; 0 for what fits
     bounded: frozenset[str] = frozenset()  # parameters that point to less than 2 GiB
     offsets: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # see buffer.py
     copies: list[tuple[str, str, int]] = field(default_factory=list)  # loaded, to be written to shared memory
@@ -342,7 +343,7 @@ class HipMachine:
         return 1
 
     def dot(self, c: Context, op: Op) -> list[Cell]:
-        found = matrix_dot(c, op, self.chip)
+        found = matrix_dot(c, op, Products(self.chip, self.warps, self.tile_side))
         return found if found is not None else fma_dot(c, op)
 
     # Diagnosis

@@ -1,11 +1,13 @@
-"""Matrix products by WMMA (RDNA) and MFMA (CDNA): which instruction, in which layouts, and its emission.
+"""Matrix products by WMMA (RDNA) and MFMA (CDNA): in which layouts, and their emission.
 
-Sources: the RDNA 3, RDNA 4, CDNA 2, 3 and 4 instruction set guides (matrix instructions), LLVM's intrinsics for them.
-All instructions used here make a 16x16 tile D = X Y + C. Seen from lane l with h = l / 16, register i:
+The instructions (``instructions.py``) make a tile D = X Y + C of 16x16, CDNA's also of 32x32. Seen from lane l with
+h = l / 16 (32x32: l / 32), register i:
 
     X, Y    row (X) or column (Y) l % 16; the k of this lane are a run of consecutive ones, the h-th run of all
-            (RDNA 3: every lane has all 16, both halves of the wave the same)
+            (RDNA 3: every lane has all 16, both halves of the wave the same; 8-bit floats of CDNA 4 in two such runs)
     C, D    column l % 16 and row       i + 8h (RDNA 4)     2i + h (RDNA 3)     4h + i (CDNA)     4i + h (CDNA, f64)
+            column l % 32 and row       8 (i / 4) + 4h + i % 4 (CDNA)
+    scale   row or column l % 16, the h-th 32 of K
 
 Rows are taken for N and columns for M (that is, b comes first), so that a thread holds neighbours along the tile's
 last axis and stores them together. A product does not care in which order K is summed, so a thread may own any k as
@@ -19,137 +21,65 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...ir.core import Op
-from ...ir.types import ScalarType, TensorType, bf16, f16, f32, f64, i32
+from ...ir.types import ScalarType, TensorType, bf16, f16, f32, f64, i32, shape_of
 from ...layouts.axes import axes_of, log2, real
 from ...layouts.linear import LinearLayout, bit_positions
 from ...lowering import convert as casts
 from ...lowering.elementwise import arithmetic
 from ...lowering.simt.context import Context
 from ...lowering.writer import Cell
-from ...passes.assign_layouts import LayoutOptions, default_layout
+from ...passes.assign_layouts import DotChoice, LayoutOptions, default_layout
 from .capabilities import Chip
+from .instructions import Matrix, Operand, choose, largest_side, scaled
 
-SIDE = 16
-_FLOAT8 = {"f8e4m3": "fp8", "f8e5m2": "bf8", "f8e4b8": "fp8", "f8e5b16": "bf8"}
+SCALE_GROUP = 32
+"""How many elements of K share a scale (OCP Microscaling Formats)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """One instruction.
+class Products:
+    """How the products of one kernel are made. ``side``: of the instructions' tiles, 0 for what fits."""
 
-    ``name``      of the intrinsic; ``tail``: its last arguments.
-    ``operand``   LLVM type of one operand, ``bits`` of one of its values; ``acc``: LLVM type of one result.
-    ``run``       log2 of the k a lane has in one instruction.
-    ``high``      how many lane bits number the runs.
-    ``rows``      which row bit each of (register bits, then bits of h) is.
-    ``cast``      the type that operands are converted to; none: they are taken as they are.
-    ``signs``     whether a and b are signed, where the instruction asks.
-    ``split``     how f32 operands are split into bf16 parts.
-    """
+    chip: Chip
+    warps: int
+    side: int = 0
 
-    name: str
-    operand: str
-    bits: int
-    run: int
-    high: int
-    rows: tuple[int, ...]
-    acc: str = "float"
-    cast: str = ""
-    signs: tuple[bool, bool] | None = None
-    split: str = ""
-    tail: str = ""
+    def matrix(self, op: Op) -> Matrix | None:
+        """The instruction for ``op``; None: multiply and add in ordinary arithmetic."""
+        a, b, acc = (v.type.element for v in op.operands[:3])  # type: ignore[union-attr]
+        assert isinstance(a, ScalarType) and isinstance(b, ScalarType) and isinstance(acc, ScalarType)
+        side = self._side(shape_of(op.operands[2].type), acc)
+        if op.kind == "dot_scaled":
+            return scaled(self.chip, op.attrs["a_format"], op.attrs["b_format"], side)
+        k = shape_of(op.operands[0].type)[-1]
+        return choose(self.chip, a, b, acc, op.attrs.get("precision", "ieee"), side, k)
 
+    def takes_scaled(self, op: Op) -> bool:
+        """Whether a ``dot_scaled`` has an instruction as it is: formats, packing along K, a scale for each 32."""
+        attrs = op.attrs
+        packs = [attrs.get(f"{n}_k_pack", True) or attrs[f"{n}_format"] != "e2m1" for n in "ab"]
+        if not all(packs) or self.matrix(op) is None:
+            return False
+        k = shape_of(op.operands[0].type)[-1] * (2 if attrs["a_format"] == "e2m1" else 1)
+        return all(shape_of(scale.type)[-1] * SCALE_GROUP == k for scale in op.operands[3:])
 
-_ROWS = {"wmma11": (1, 2, 3, 0), "wmma12": (0, 1, 2, 3), "mfma": (0, 1, 2, 3), "f64": (2, 3, 0, 1)}
-
-
-def choose(chip: Chip, a: ScalarType, b: ScalarType, acc: ScalarType, precision: str) -> Matrix | None:
-    """The instruction for these types; None: multiply and add in ordinary arithmetic."""
-    if not chip.matrix:
-        return None
-    if acc.is_integer:
-        return _bytes(chip, a, b) if a.bits == b.bits == 8 and acc.bits == 32 else None
-    names = {a.name, b.name}
-    if acc.bits == 64 or "f64" in names:
-        return _f64() if chip.lanes == 64 and acc.bits == 64 and names == {"f64"} else None
-    if a.is_fp8 and b.is_fp8:
-        return _float8(chip, a, b) if names <= set(chip.float8) else _sixteen(chip, "f16")
-    if "f32" in names:
-        if names == {"f32"} and precision in ("bf16x3", "bf16x6"):
-            return _sixteen(chip, "bf16", precision)
-        return _f32() if chip.lanes == 64 and names == {"f32"} else None
-    return _sixteen(chip, "bf16" if "bf16" in names else "f16")
-
-
-_MODES = ", i32 0, i32 0, i32 0"
-
-
-def _sixteen(chip: Chip, kind: str, split: str = "") -> Matrix:
-    half = "half" if kind == "f16" else "i16"
-    mark = "f16" if kind == "f16" else "i16"
-    if chip.matrix == "wmma11":
-        name = f"wmma.f32.16x16x16.{kind}.v8f32.v16{mark}"
-        return Matrix(name, f"<16 x {half}>", 16, 4, 0, _ROWS["wmma11"], cast=kind, split=split)
-    if chip.matrix == "wmma12":
-        name = f"wmma.f32.16x16x16.{kind}.v8f32.v8{mark}"
-        return Matrix(name, f"<8 x {half}>", 16, 3, 1, _ROWS["wmma12"], cast=kind, split=split)
-    if chip.matrix == "mfma4":
-        type = "<8 x half>" if kind == "f16" else "<8 x bfloat>"
-        name = f"mfma.f32.16x16x32.{kind}"
-        return Matrix(name, type, 16, 3, 2, _ROWS["mfma"], cast=kind, split=split, tail=_MODES)
-    name = "mfma.f32.16x16x16f16" if kind == "f16" else "mfma.f32.16x16x16bf16.1k"
-    return Matrix(name, f"<4 x {half}>", 16, 2, 2, _ROWS["mfma"], cast=kind, split=split, tail=_MODES)
-
-
-def _bytes(chip: Chip, a: ScalarType, b: ScalarType) -> Matrix | None:
-    signs = (a.is_signed, b.is_signed)
-    if chip.matrix == "wmma11":
-        name = "wmma.i32.16x16x16.iu8.v8i32.v4i32"
-        return Matrix(name, "<4 x i32>", 8, 4, 0, _ROWS["wmma11"], "i32", signs=signs, tail=", i1 false")
-    if chip.matrix == "wmma12":
-        name = "wmma.i32.16x16x16.iu8.v8i32.v2i32"
-        return Matrix(name, "<2 x i32>", 8, 3, 1, _ROWS["wmma12"], "i32", signs=signs, tail=", i1 false")
-    if signs != (True, True):
-        return None
-    shapes = {
-        "mfma2": ("16x16x16i8", "i32", 2),
-        "mfma3": ("16x16x32.i8", "i64", 3),
-        "mfma4": ("16x16x64.i8", "<4 x i32>", 4),
-    }
-    shape, type, run = shapes[chip.matrix]
-    return Matrix(f"mfma.i32.{shape}", type, 8, run, 2, _ROWS["mfma"], "i32", tail=_MODES)
-
-
-def _float8(chip: Chip, a: ScalarType, b: ScalarType) -> Matrix:
-    first, second = _FLOAT8[b.name], _FLOAT8[a.name]
-    if chip.matrix == "wmma12":
-        name = f"wmma.f32.16x16x16.{first}.{second}.v8f32.v2i32"
-        return Matrix(name, "<2 x i32>", 8, 3, 1, _ROWS["wmma12"])
-    return Matrix(f"mfma.f32.16x16x32.{first}.{second}", "i64", 8, 3, 2, _ROWS["mfma"], tail=_MODES)
-
-
-def _f32() -> Matrix:
-    return Matrix("mfma.f32.16x16x4f32", "float", 32, 0, 2, _ROWS["mfma"], tail=_MODES)
-
-
-def _f64() -> Matrix:
-    return Matrix("mfma.f64.16x16x4f64", "double", 64, 0, 2, _ROWS["f64"], "double", tail=_MODES)
-
-
-def _of(op: Op, chip: Chip) -> Matrix | None:
-    a, b, acc = (v.type.element for v in op.operands[:3])  # type: ignore[union-attr]
-    assert isinstance(a, ScalarType) and isinstance(b, ScalarType) and isinstance(acc, ScalarType)
-    return choose(chip, a, b, acc, op.attrs.get("precision", "ieee"))
+    def _side(self, shape: Sequence[int], acc: ScalarType) -> int:
+        """32 where every warp has a tile of that size to itself."""
+        batch, m, n = [1, *shape] if len(shape) == 2 else list(shape)
+        if largest_side(self.chip, acc) == 16 or self.side == 16 or min(m, n) < 32:
+            return 16
+        tiles = log2(batch) + log2(m) + log2(n) - 2 * log2(32)
+        return 32 if tiles >= log2(self.warps) or self.side == 32 else 16
 
 
 # Layouts -------------------------------------------------------------------------------------------------------------
 
 
-def warp_axes(shape: Sequence[int], warps: int) -> list[str]:
+def warp_axes(shape: Sequence[int], warps: int, side: int = 16) -> list[str]:
     """Which axis each warp bit takes: batch first, then whichever of M and N leaves the more square piece; "" for a
     replica."""
     batch, m, n = [1, *shape] if len(shape) == 2 else list(shape)
-    left = {"b": log2(batch), "m": max(0, log2(m) - log2(SIDE)), "n": max(0, log2(n) - log2(SIDE))}
+    left = {"b": log2(batch), "m": max(0, log2(m) - log2(side)), "n": max(0, log2(n) - log2(side))}
     size = {"m": log2(m), "n": log2(n)}
     axes: list[str] = []
     for _ in range(log2(warps)):
@@ -164,30 +94,37 @@ def warp_axes(shape: Sequence[int], warps: int) -> list[str]:
     return axes
 
 
-def layouts(op: Op, options: LayoutOptions, chip: Chip) -> tuple[LinearLayout, LinearLayout, LinearLayout]:
-    """Layouts of a, b and the accumulator for the instruction that ``choose`` picks."""
-    a, b, acc = (v.type for v in op.operands[:3])
+def layouts(op: Op, options: LayoutOptions, products: Products) -> DotChoice:
+    """Layouts of a, b, the accumulator and the scales for the instruction that the product takes."""
+    types = [v.type for v in op.operands]
+    a, b, acc, *scales = types
     assert isinstance(a, TensorType) and isinstance(b, TensorType) and isinstance(acc, TensorType)
-    matrix = _of(op, chip)
+    matrix = products.matrix(op)
     if matrix is None:
-        first, second, third = (default_layout(t.shape, options) for t in (a, b, acc))
-        return first, second, third
-    spread = log2(chip.lanes) - log2(SIDE)
-    axes = warp_axes(acc.shape, options.warps)
-    return (
-        _operand(a, matrix, axes, "bmk", spread),
-        _operand(b, matrix, axes, "bkn", spread),
+        return tuple(default_layout(shape_of(t), options) for t in types)
+    spread = log2(products.chip.lanes) - log2(matrix.side)
+    axes = warp_axes(acc.shape, options.warps, matrix.side)
+    found = [
+        _operand(a, matrix.a, matrix, axes, "bmk", spread),
+        _operand(b, matrix.b, matrix, axes, "bkn", spread),
         _accumulator(acc, matrix, axes, spread),
-    )
+    ]
+    names = [name for name, flag in (("m", "a_scaled"), ("n", "b_scaled")) if op.attrs.get(flag)]
+    for name, type in zip(names, scales, strict=True):
+        assert isinstance(type, TensorType)
+        found.append(_scale(type, matrix, axes, name))
+    return tuple(found)
 
 
-def _operand(type: TensorType, matrix: Matrix, warps: Sequence[str], names: str, spread: int) -> LinearLayout:
+def _operand(
+    type: TensorType, operand: Operand, matrix: Matrix, warps: Sequence[str], names: str, spread: int
+) -> LinearLayout:
     axes = axes_of(type.shape, names)
     outer, absent = ("m", "n") if "m" in names else ("n", "m")
-    widest = log2(128 // max(8, matrix.bits))
-    run = min(widest, max(matrix.run, len(axes["k"].bits) - matrix.high))
-    low = axes["k"].take(max(run, matrix.run))  # consecutive k of one thread
-    lane = axes[outer].take(4) + axes["k"].take(matrix.high) + [0] * (spread - matrix.high)
+    widest = log2(128 // max(8, operand.bits))
+    run = min(widest, max(operand.run, len(axes["k"].bits) - matrix.high))
+    low = axes["k"].take(operand.chunk or max(run, operand.run))  # consecutive k of one thread
+    lane = axes[outer].take(log2(matrix.side)) + axes["k"].take(matrix.high) + [0] * (spread - matrix.high)
     warp = tuple(axes[x].take(1)[0] if x and x != absent else 0 for x in warps)
     register = [*low, *axes["k"].rest(), *axes[outer].rest(), *axes["b"].rest()]
     return LinearLayout(type.shape, real(register), tuple(lane), warp)
@@ -195,11 +132,20 @@ def _operand(type: TensorType, matrix: Matrix, warps: Sequence[str], names: str,
 
 def _accumulator(type: TensorType, matrix: Matrix, warps: Sequence[str], spread: int) -> LinearLayout:
     axes = axes_of(type.shape, "bmn")
-    rows = axes["n"].take(4)
+    rows = axes["n"].take(log2(matrix.side))
     placed = [rows[bit] for bit in matrix.rows]
-    lane = axes["m"].take(4) + placed[len(placed) - spread :]
+    lane = axes["m"].take(log2(matrix.side)) + placed[len(placed) - spread :]
     warp = tuple(axes[x].take(1)[0] if x else 0 for x in warps)
     register = [*placed[: len(placed) - spread], *axes["n"].rest(), *axes["m"].rest(), *axes["b"].rest()]
+    return LinearLayout(type.shape, real(register), tuple(lane), warp)
+
+
+def _scale(type: TensorType, matrix: Matrix, warps: Sequence[str], outer: str) -> LinearLayout:
+    """One scale a lane and instruction: rows and groups of K lie as rows and runs of the operand do."""
+    axes = axes_of(type.shape, f"b{outer}k")
+    lane = axes[outer].take(log2(matrix.side)) + axes["k"].take(matrix.high)
+    warp = tuple(axes[x].take(1)[0] if x in ("b", outer) else 0 for x in warps)
+    register = [*axes["k"].rest(), *axes[outer].rest(), *axes["b"].rest()]
     return LinearLayout(type.shape, real(register), tuple(lane), warp)
 
 
@@ -211,45 +157,73 @@ class _Product:
 
     def __init__(self, c: Context, op: Op, matrix: Matrix, chip: Chip) -> None:
         self.c, self.op, self.matrix, self.w = c, op, matrix, c.w
-        self.spread = log2(chip.lanes) - log2(SIDE)
+        self.sides = (matrix.a, matrix.b)
+        self.spread = log2(chip.lanes) - log2(matrix.side)
+        self.values = list(op.operands[:3])
         self.layouts = [c.layout(v) for v in op.operands[:3]]
-        rank = len(self.layouts[2].shape)
+        self.rank = len(self.layouts[2].shape)
+        names = ["bmk", "bkn", "bmn"]
+        self.scales: list[int | None] = [None, None]  # which of the values scales a, b
+        rest = iter(op.operands[3:])
+        for which, (flag, name) in enumerate((("a_scaled", "bmk"), ("b_scaled", "bnk"))):
+            if op.attrs.get(flag):
+                value = next(rest)
+                self.scales[which] = len(self.values)
+                self.values.append(value)
+                self.layouts.append(c.layout(value))
+                names.append(name)
         self.bits = [
-            dict(zip(names[-rank:], bit_positions(layout.shape), strict=True))
-            for names, layout in zip(("bmk", "bkn", "bmn"), self.layouts, strict=True)
+            dict(zip(name[-self.rank :], bit_positions(layout.shape), strict=True))
+            for name, layout in zip(names, self.layouts, strict=True)
         ]
-        self.k = self.layouts[0].shape[-1]
-        self.rank = rank
 
     def run(self) -> list[Cell]:
         matrix, w = self.matrix, self.w
         kind = self.op.operands[2].type.element  # type: ignore[union-attr]
         wide = {"float": f32, "double": f64, "i32": i32}[matrix.acc]
         acc = [casts.cast(w, cell, wide) for cell in self.c.tile(self.op.operands[2])]
-        parts = [self.split(self.masked(0)), self.split(self.masked(1))]
-        where = [{layout(r): r for r in range(layout.registers)} for layout in self.layouts]
-        operands: dict[tuple[int, int, int, int], str] = {}
-
-        def operand(which: int, part: int, tile: dict[str, int], step: int) -> str:
-            base = self.flat(which, tile)
-            key = (which, part, base, step)
-            if key not in operands:
-                registers = [None if k is None else where[which][base | k] for k in self.fragment(which, step)]
-                operands[key] = self.packed(
-                    [None if r is None else parts[which][part][r] for r in registers], parts[which][part][0]
-                )
-            return operands[key]
-
+        self.parts = [self.split(self.masked(0)), self.split(self.masked(1))]
+        self.where = [{layout(r): r for r in range(layout.registers)} for layout in self.layouts]
+        self.made: dict[tuple[int, int, int, int], str] = {}
+        self.factors = [self.scale_words(which) for which in (0, 1)]
         for tile in self.tiles():
-            registers = [where[2][self.flat(2, tile) | row] for row in self.rows()]
+            registers = [self.where[2][self.flat(2, tile) | row] for row in self.rows()]
             value = self.vector([acc[r] for r in registers])
             for step in range(self.steps()):
                 for x, y in self.terms():
-                    value = self.issue(operand(1, y, tile, step), operand(0, x, tile, step), value)
+                    operands = self.operand(1, y, tile, step), self.operand(0, x, tile, step)
+                    value = self.issue(*operands, value, tile, step)
             type = f"<{len(registers)} x {matrix.acc}>"
             for i, r in enumerate(registers):
                 acc[r] = Cell(w.emit(f"extractelement {type} {value}, i32 {i}"), wide)
         return [casts.cast(w, cell, kind) for cell in acc]
+
+    def operand(self, which: int, part: int, tile: dict[str, int], step: int) -> str:
+        """An operand of one instruction, packed once for all tiles that use it."""
+        base, cells = self.flat(which, tile), self.parts[which][part]
+        key = (which, part, base, step)
+        if key not in self.made:
+            where = self.where[which]
+            places = [None if k is None else where[base | k] for k in self.fragment(which, step)]
+            self.made[key] = self.packed([None if r is None else cells[r] for r in places], cells[0], which)
+        return self.made[key]
+
+    def scale_words(self, which: int) -> list[str]:
+        """The scales of an operand, one register each, as i32."""
+        value = self.scales[which]
+        if value is None:
+            return []
+        cells = self.masked(value, 127)
+        return [self.w.emit(f"zext {cell.typed} to i32") for cell in cells]
+
+    def scale(self, which: int, tile: dict[str, int], step: int) -> str:
+        """What the lane gives as the scale of an operand in one instruction; 127 stands for 1."""
+        value = self.scales[which]
+        if value is None:
+            return "127"
+        own = self.own_k(value)
+        k = sum(v for bit, v in enumerate(own) if step >> bit & 1)
+        return self.factors[which][self.where[value][self.flat(value, tile) | k]]
 
     # Which elements: indices at lane 0, warp 0 ----------------------------------------------------------------------
 
@@ -285,37 +259,40 @@ class _Product:
 
     def steps(self) -> int:
         """How many instructions follow each other along k."""
-        return max(1, 1 << len(self.own_k(0)) - self.matrix.run if len(self.own_k(0)) > self.matrix.run else 1)
+        return 1 << max(0, len(self.own_k(0)) - self.matrix.a.run)
 
     def fragment(self, which: int, step: int) -> list[int | None]:
         """The index of each value of a lane's operand within its row, in order; None: beyond K, a zero."""
         mine = self.own_k(which)
         found: list[int | None] = []
-        for i in range(1 << self.matrix.run):
-            number = step << self.matrix.run | i
+        run = self.sides[which].run
+        for i in range(1 << run):
+            number = step << run | i
             found.append(None if number >> len(mine) else sum(v for bit, v in enumerate(mine) if number >> bit & 1))
         return found
 
     # Values ---------------------------------------------------------------------------------------------------------
 
-    def masked(self, which: int) -> list[Cell]:
-        """The operand's cells with zeros where k is outside K: padding, and lanes beyond a K of fewer runs than the
-        instruction's."""
+    def masked(self, which: int, neutral: int = 0) -> list[Cell]:
+        """The operand's cells (or a scale's) with zeros (or ``neutral``) where k is outside K: padding, and lanes
+        beyond a K of fewer runs than the instruction's."""
         c, w = self.c, self.w
-        value, layout = self.op.operands[which], self.layouts[which]
+        value, layout = self.values[which], self.layouts[which]
         cells = c.tile(value)
-        axis = self.rank - 1 if which == 0 else self.rank - 2
-        zero = c.constant(cells[0].element, 0.0 if cells[0].element.is_float else 0)
-        free = sum(1 << 4 + i for i in range(self.matrix.high) if layout.lane[4 + i] == 0)
+        axis = self.rank - 2 if which == 1 else self.rank - 1
+        k = layout.shape[axis]
+        zero = c.constant(cells[0].element, 0.0 if cells[0].element.is_float else neutral)
+        first = log2(self.matrix.side)
+        free = sum(1 << first + i for i in range(self.matrix.high) if layout.lane[first + i] == 0)
         beyond: str | None = None
         if free:
             with w.at(c.entry):
                 beyond = w.emit(f"icmp eq i32 {w.emit(f'and i32 {c.lane}, {free}')}, 0")
-        if not self.k & self.k - 1:
+        if not k & k - 1:
             return cells if beyond is None else [c.choose(beyond, cell, zero) for cell in cells]
         result = []
         for r, cell in enumerate(cells):
-            inside = w.emit(f"icmp ult i32 {c.coordinate(layout, axis, r)}, {self.k}")
+            inside = w.emit(f"icmp ult i32 {c.coordinate(layout, axis, r)}, {k}")
             result.append(c.choose(c.both(inside, beyond) or inside, cell, zero))
         return result
 
@@ -349,35 +326,36 @@ class _Product:
             text = self.w.emit(f"insertelement {full} {text}, {cell.typed}, i32 {i}")
         return text
 
-    def packed(self, values: Sequence[Cell | None], like: Cell) -> str:
+    def packed(self, values: Sequence[Cell | None], like: Cell, which: int) -> str:
         """A lane's values as one operand of the instruction."""
         zero = self.c.constant(like.element, 0.0 if like.element.is_float else 0)
         cells = [v if v is not None else zero for v in values]
         if len(cells) == 1:
             return cells[0].text
-        vector, given = self.vector(cells), f"<{len(cells)} x {cells[0].type}>"
-        return (
-            vector
-            if given == self.matrix.operand
-            else self.w.emit(f"bitcast {given} {vector} to {self.matrix.operand}")
-        )
+        vector, given, wanted = self.vector(cells), f"<{len(cells)} x {cells[0].type}>", self.sides[which].type
+        return vector if given == wanted else self.w.emit(f"bitcast {given} {vector} to {wanted}")
 
-    def issue(self, x: str, y: str, acc: str) -> str:
+    def issue(self, x: str, y: str, acc: str, tile: dict[str, int], step: int) -> str:
         """X is b and Y is a, see the head of this file."""
-        matrix, type = self.matrix, self.matrix.operand
+        matrix = self.matrix
         result = f"<{1 << len(matrix.rows) - self.spread} x {matrix.acc}>"
-        signs = [f"i1 {'true' if s else 'false'}" for s in reversed(matrix.signs)] if matrix.signs else []
-        args = [f"{type} {x}", f"{type} {y}"]
-        if signs:
+        args = [f"{matrix.b.type} {x}", f"{matrix.a.type} {y}"]
+        if matrix.signs:
+            signs = [f"i1 {'true' if s else 'false'}" for s in reversed(matrix.signs)]
             args = [signs[0], args[0], signs[1], args[1]]
         args.append(f"{result} {acc}")
-        tail = matrix.tail.split(", ")[1:] if matrix.tail else []
-        kinds = [a.rsplit(" ", 1)[0] for a in (*args, *tail)]
+        if matrix.formats is not None:
+            args += [f"i32 {number}" for number in reversed(matrix.formats)]
+            plain = self.op.kind == "dot"  # zeros: the instruction without scales
+            for which in (1, 0):
+                args += ["i32 0", f"i32 {0 if plain else self.scale(which, tile, step)}"]
+        args += matrix.tail.split(", ")[1:] if matrix.tail else []
+        kinds = [a.rsplit(" ", 1)[0] for a in args]
         callee = self.w.module.declare(f"llvm.amdgcn.{matrix.name}", result, kinds, "convergent nounwind")
-        return self.w.emit(f"call {result} {callee}({', '.join((*args, *tail))})")
+        return self.w.emit(f"call {result} {callee}({', '.join(args)})")
 
 
-def matrix_dot(c: Context, op: Op, chip: Chip) -> list[Cell] | None:
+def matrix_dot(c: Context, op: Op, products: Products) -> list[Cell] | None:
     """The accumulator's registers after the product; None when no instruction fits."""
-    matrix = _of(op, chip)
-    return None if matrix is None else _Product(c, op, matrix, chip).run()
+    matrix = products.matrix(op)
+    return None if matrix is None else _Product(c, op, matrix, products.chip).run()

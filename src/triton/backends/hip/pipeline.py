@@ -27,14 +27,11 @@ from . import capabilities as chips
 from . import codegen, matrix
 from .lowering import HipMachine, device_function, features
 
-# Scaled products are written out before functions are inlined, so that every function is seen once.
-PASSES = (Pass("expand dot_scaled", expand_dot_scaled), *TILE_PASSES)
-
 
 @dataclass(frozen=True)
 class HIPOptions:
-    """Options of one compilation. ``matrix_instr_nonkdim``, ``kpack`` and ``schedule_hint`` have no
-    effect yet."""
+    """Options of one compilation. ``matrix_instr_nonkdim``: side of CDNA's matrix instructions, 16 or 32, 0 for what
+    fits. ``kpack`` and ``schedule_hint`` have no effect yet."""
 
     num_warps: int = 4
     waves_per_eu: int = 0
@@ -66,6 +63,8 @@ class HIPOptions:
             raise OptionError(f"num_warps must be a power of 2 from 1 to 32, got {self.num_warps!r}")
         if self.num_ctas != 1:
             raise ValueError("num_ctas other than 1 is not supported: AMD GPUs have no clusters of workgroups")
+        if self.matrix_instr_nonkdim not in (0, 16, 32):
+            raise ValueError(f"matrix_instr_nonkdim must be 0, 16 or 32, got {self.matrix_instr_nonkdim!r}")
         if self.wgp_cu_mode not in ("wgp", "cu"):
             raise ValueError(f"wgp_cu_mode must be 'wgp' or 'cu', got {self.wgp_cu_mode!r}")
 
@@ -113,18 +112,30 @@ class HIPBackend(BaseBackend):
         return chips.capabilities(self.arch)
 
     def add_stages(self, stages: dict[str, Stage], options: HIPOptions, language: Language = Language.TRITON) -> None:
-        stages["ttir"] = lambda module, metadata: run_passes(_inline_tensors(module), PASSES)
+        stages["ttir"] = lambda module, metadata: self.simplify(module, options)
         stages["ttgir"] = lambda module, metadata: self.lay_out(module, options)
         stages["llir"] = lambda module, metadata: self.lower(module, metadata, options)
         stages["hsaco"] = lambda text, metadata: self.assemble(text, metadata, options)
+
+    def products(self, options: HIPOptions) -> matrix.Products:
+        return matrix.Products(self.chip, options.num_warps, options.matrix_instr_nonkdim)
+
+    def simplify(self, module: Module, options: HIPOptions) -> Module:
+        """Scaled products without an instruction are written out before functions are inlined, so that every function
+        is seen once."""
+        products = self.products(options)
+        expand = Pass("expand dot_scaled", lambda m: expand_dot_scaled(m, products.takes_scaled))
+        return run_passes(_inline_tensors(module), (expand, *TILE_PASSES))
 
     def lay_out(self, module: Module, options: HIPOptions) -> Module:
         """Layouts first; then copies ahead, because they need to know them; the loads they replace last."""
 
         stages = options.num_stages
 
+        products = self.products(options)
+
         def dots(op: Op, options: LayoutOptions) -> DotChoice:
-            return matrix.layouts(op, options, self.chip)
+            return matrix.layouts(op, options, products)
 
         choice = LayoutOptions(self.chip.lanes, options.num_warps, dots)
         steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
@@ -142,6 +153,7 @@ class HIPBackend(BaseBackend):
             options.waves_per_eu,
             _attributes(options.llvm_fn_attrs),
             _can_print(),
+            options.matrix_instr_nonkdim,
             frozenset(f"%arg{i}" for i, attrs in enumerate(kernel.arg_attrs) if attrs.get("range_bits") == 32),
         )
         writer = ModuleWriter(features(options.enable_fp_fusion), c_function=device_function)

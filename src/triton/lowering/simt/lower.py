@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from ...ir.core import Function, Module, Op
 from ...ir.ops import OPS
-from ...ir.table import IRError
 from ...ir.types import PointerType, TensorType, element_of, i32
 from ...layouts.linear import LinearLayout
 from ...passes.assign_layouts import joined
@@ -342,15 +341,6 @@ def _map(c: Context, op: Op) -> None:
         c.set(result, cells[:count])
 
 
-def unsupported(reason: str) -> Rule:
-    """A rule that refuses, in words shown to the user."""
-
-    def refuse(c: Context, op: Op) -> None:
-        raise IRError(f"{c.reason(op)}: {reason}")
-
-    return refuse
-
-
 RULES: dict[str, Rule] = {
     "constant": _constant,
     "arange": _arange,
@@ -376,7 +366,7 @@ RULES: dict[str, Rule] = {
     "desc_load": memory.desc_load,
     "desc_store": memory.desc_store,
     "dot": _dot,
-    "dot_scaled": unsupported("the pass expand_dot_scaled must come first"),
+    "dot_scaled": _dot,
     "reduce": reduce.reduce,
     "scan": reduce.scan,
     "map": _map,
