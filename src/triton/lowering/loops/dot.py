@@ -17,7 +17,7 @@ from ...ir.core import Op, Value
 from ...ir.types import ElementType, ScalarType, TensorType, element_of, f32, shape_of
 from ..convert import cast
 from ..writer import Cell, scalar_type, splat, suffix, vector
-from . import access, grouped, transpose
+from . import access, epilogue, grouped, transpose
 from .buffers import Buffer, bytes_of
 from .emit import FunctionEmitter, rule
 from .graph import Stride
@@ -97,9 +97,12 @@ def _dot(f: FunctionEmitter, op: Op) -> None:
     result = op.results[0]
     *batch, m, n = shape_of(result.type)
     k = shape_of(a.type)[-1]
-    out = f.buffer_for(result)
     job = product_of(f, op)
-    if f.plan.cost(acc) > 8 and acc not in f.buffers:
+    store = epilogue.find(f, op) if f.plan.cost(acc) <= 8 else None
+    if store is not None:
+        f.written.add(store)
+    out = store if store is not None else f.buffer_for(result)
+    if isinstance(out, Buffer) and f.plan.cost(acc) > 8 and acc not in f.buffers:
         f.fill(acc, out)  # too long to be repeated for each register
         f.buffers[acc], borrowed = out, acc
     else:
@@ -117,7 +120,8 @@ def _dot(f: FunctionEmitter, op: Op) -> None:
     e.reset()
     if borrowed is not None:
         del f.buffers[borrowed]
-    f.buffers[result] = out
+    if isinstance(out, Buffer):
+        f.buffers[result] = out
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +156,13 @@ def product_of(f: FunctionEmitter, op: Op) -> Product:
     return Product(block, element, how)
 
 
-def _product(f: FunctionEmitter, op: Op, batch: Index, sizes: tuple[int, int, int], job: Product, out: Buffer) -> None:
+def _product(
+    f: FunctionEmitter, op: Op, batch: Index, sizes: tuple[int, int, int], job: Product, out: Buffer | Op
+) -> None:
     a, b, acc = op.operands
     left = pack_rows(f, a, batch, job.left)
     right = pack_panels(f, b, batch, job)
-    multiply(f, left, right, acc, batch, sizes, job, out)
+    multiply(f, left, right, acc, op.results[0], batch, sizes, job, out)
 
 
 def multiply(
@@ -164,13 +170,14 @@ def multiply(
     left: Operand,
     right: Operand,
     acc: Value,
+    result: Value,
     batch: Index,
     sizes: tuple[int, int, int],
     job: Product,
-    out: Buffer,
+    out: Buffer | Op,
 ) -> None:
-    """out = left x right + acc for packed operands, whose places are given back."""
-    kernel = _Kernel(f, left, right, acc, batch, sizes, job, out)
+    """out = left x right + acc for packed operands, whose places are given back. ``out`` may be a store."""
+    kernel = _Kernel(f, left, right, acc, result, batch, sizes, job, out)
     whole = sizes[1] // job.block.width
     if whole:
         kernel.panels(whole)
@@ -361,10 +368,11 @@ class _Kernel:
         left: Operand,
         right: Operand,
         acc: Value,
+        result: Value,
         batch: Index,
         sizes: tuple[int, int, int],
         job: Product,
-        out: Buffer,
+        out: Buffer | Op,
     ) -> None:
         self.f = f
         self.e = f.e
@@ -372,6 +380,7 @@ class _Kernel:
         self.left = left
         self.right = right
         self.acc = acc
+        self.result = result
         self.batch = batch
         self.m, self.n, self.k = sizes
         self.how = job.how
@@ -465,12 +474,22 @@ class _Kernel:
             sums = list(step("0", [text for _, text in start]))
         else:
             sums = w.loop("0", str(trips), str(unroll), step, start, hint="k", at_least_once=True)
-        result = self.out.element
         for (index, part), text in zip(places, sums, strict=True):
             e.active, e.count = (None, lanes) if part == lanes else (lane_mask(lanes, part), part)
-            cell = Cell(text, self.element, lanes)
-            access.write(e, self.out, index, cell if result == self.element else cast(w, cell, result))
+            self._finish(index, Cell(text, self.element, lanes))
         e.active, e.count = full
+
+    def _finish(self, index: Index, cell: Cell) -> None:
+        """Writes one vector of sums."""
+        e, w, out = self.e, self.w, self.out
+        if isinstance(out, Buffer):
+            access.write(e, out, index, cell if out.element == self.element else cast(w, cell, out.element))
+            return
+        mask = out.operands[2] if len(out.operands) > 2 else None
+        element = element_of(self.result.type)
+        assert isinstance(element, ScalarType)
+        e.seed((self.result, index), cell if element == self.element else cast(w, cell, element))
+        access.store(e, out.operands[0], out.operands[1], mask, index)
 
     def _without_excess(self, start: str, column: Dim, v: int) -> str:
         """A tile's first value, less what its sums will be too large by."""

@@ -51,6 +51,7 @@ class FunctionEmitter:
         self.packed: dict[object, Any] = {}
         self.gathered: dict[Value, Cell] = {}
         self.trailing: dict[Op, list[tuple[Value, Buffer]]] = {}
+        self.written: set[Op] = set()  # stores that the products before them have carried out
         self._live: list[list[tuple[int, int]]] = []
         self.program_id: Callable[[int], Cell] = _no_programs
         self.num_programs: Callable[[int], Cell] = _no_programs
@@ -258,6 +259,8 @@ def rule(*kinds: str) -> Callable[[OpRule], OpRule]:
 
 @rule("store")
 def _store(f: FunctionEmitter, op: Op) -> None:
+    if op in f.written:
+        return
     e, (pointer, value) = f.e, op.operands[:2]
     mask = op.operands[2] if len(op.operands) > 2 else None
     shape = shape_of(pointer.type)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...ir.core import Function, Module, Op
 from ...ir.types import DescriptorType, TensorType, element_of, i32
 from ..writer import Cell, Features, FunctionWriter, ModuleWriter, scalar_type
-from . import atomic, control, debug, dot, reduce, scaled, scan, siblings, tables  # noqa: F401  (they register their rules)
+from . import atomic, control, debug, dot, epilogue, reduce, scaled, scan, siblings, tables  # noqa: F401  (rules)
 from .buffers import Buffer
 from .emit import Callee, FunctionEmitter
 from .errors import Unsupported
@@ -39,6 +39,7 @@ def lower(module: Module, machine: Machine, features: Features, attributes: str 
     kernel = module.kernel
     for function in _callees_first(module, kernel):
         siblings.merge(function)
+        epilogue.sink(function)
         if function is kernel:
             continue
         callees[function.name] = _function(writer, function, machine, callees, group)

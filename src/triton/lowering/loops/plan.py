@@ -328,16 +328,16 @@ class Plan:
         for root in self.roots(roots):
             high = self.graph.start[root]
             for at, bases in writes:
-                if low < at < high and any(self._conflict(base, b) for b in bases):
+                if low < at < high and any(self.conflict(base, b) for b in bases):
                     return True
             if root.kind in ("for", "while", "if"):
                 continue  # what enters them is computed before
-            clash = any(self._conflict(base, b) for b in self.graph.writes(root))
+            clash = any(self.conflict(base, b) for b in self.graph.writes(root))
             if clash and not self._reads_what_it_writes(load, root):
                 return True
         return False
 
-    def _conflict(self, a: Value | None, b: Value | None) -> bool:
+    def conflict(self, a: Value | None, b: Value | None) -> bool:
         return self.machine.may_alias or a is EVERYTHING or b is EVERYTHING or a is b
 
     def _reads_what_it_writes(self, load: Op, store: Op) -> bool:

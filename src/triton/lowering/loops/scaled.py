@@ -43,7 +43,7 @@ def _dot_scaled(f: FunctionEmitter, op: Op) -> None:
         left.pack(prefix, (m, k), element, place)
         panels, place = panels_place(f, k, n, element, block)
         right.pack(prefix, (k, n), element, place)
-        multiply(f, rows, panels, acc, prefix, (m, n, k), Product(block, element), out)
+        multiply(f, rows, panels, acc, result, prefix, (m, n, k), Product(block, element), out)
 
     if batch:
 
