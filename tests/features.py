@@ -106,6 +106,17 @@ def atomic_kernel(x, z, i, N: tl.constexpr, OP: tl.constexpr):
 
 
 @triton.jit
+def poll_kernel(flag, x, z, timeout, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(z + i, tl.load(x + i))
+    tl.atomic_xchg(flag, 1)
+    a = tl.atomic_poll(flag + 1, 1)
+    b = tl.atomic_poll(flag + 2, 2, sem="relaxed", scope="sys", timeout_ns=timeout)
+    if a & b:
+        tl.store(z + i, tl.load(z + i + 1))
+
+
+@triton.jit
 def loop_kernel(x, z, n, step, N: tl.constexpr):
     i = tl.arange(0, N)
     a = tl.zeros((N,), tl.float32)
@@ -182,6 +193,9 @@ FEATURES = {
     "shapes, odd": Feature(shape_kernel, FLOAT, {"M": 3, "N": 5}),
     "batched dot": Feature(batched_kernel, {"a": "*fp16", "b": "*fp16", "c": "*fp32"}, {"B": 4, "N": 16}),
     "loops and branches": Feature(loop_kernel, {**FLOAT, "n": "i32", "step": "i32"}, {"N": 128}),
+    "polls": Feature(poll_kernel, {"flag": "*i32", **FLOAT, "timeout": "i64"}, {"N": 128}),
+    "polls of 16 bits": Feature(poll_kernel, {"flag": "*u16", **FLOAT, "timeout": "i32"}, {"N": 128}),
+    "polls of 64 bits": Feature(poll_kernel, {"flag": "*i64", **FLOAT, "timeout": "i32"}, {"N": 128}),
     "random numbers": Feature(random_kernel, {"z": "*fp32", "seed": "i64"}, {"N": 128}),
     "block pointers": Feature(
         block_pointer_kernel, {**FLOAT, "m": "i32", "n": "i32", "stride": "i64"}, {"M": 16, "N": 32}

@@ -26,16 +26,18 @@ struct KernelObject {
   PyObject_HEAD KernelFunction function;
   size_t scratch;
   unsigned threads;
+  bool waits;
   PyObject* owner;
 };
 
 PyObject* kernel_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"fn", "scratch", "owner", "threads", nullptr};
+  static const char* names[] = {"fn", "scratch", "owner", "threads", "waits", nullptr};
   PyObject *function, *owner;
   Py_ssize_t scratch;
   unsigned int threads = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OnO|I:CpuKernel", const_cast<char**>(names), &function, &scratch,
-                                   &owner, &threads))
+  int waits = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OnO|Ip:CpuKernel", const_cast<char**>(names), &function, &scratch,
+                                   &owner, &threads, &waits))
     return nullptr;
   void* address = PyLong_AsVoidPtr(function);
   if (!address) return PyErr_Occurred() ? nullptr : raise(PyExc_ValueError, "fn is 0");
@@ -46,6 +48,7 @@ PyObject* kernel_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   kernel->function = reinterpret_cast<KernelFunction>(address);
   kernel->scratch = static_cast<size_t>(scratch);
   kernel->threads = threads;
+  kernel->waits = waits != 0;
   kernel->owner = share(owner).release();
   return self;
 }
@@ -78,8 +81,9 @@ PyType_Slot kernel_slots[] = {
     {Py_tp_clear, reinterpret_cast<void*>(kernel_clear)},
     {Py_tp_members, kernel_members},
     {Py_tp_doc,
-     const_cast<char*>("CpuKernel(fn: int, scratch: int, owner: object, threads: int = 0)\n\nA kernel in this process: "
-                       "its address, scratch bytes per thread, and the object that keeps its code alive.")},
+     const_cast<char*>("CpuKernel(fn: int, scratch: int, owner: object, threads: int = 0, waits: bool = False)\n\nA kernel "
+                       "in this process: its address, scratch bytes per thread, the object that keeps its code alive, "
+                       "and whether its programs may wait for one another.")},
     {0, nullptr}};
 
 PyType_Spec kernel_spec = {"triton._C.libtriton.CpuKernel", sizeof(KernelObject), 0,
@@ -325,6 +329,7 @@ bool launch_on_cpu(const KernelObject* kernel, const Dispatcher& dispatcher, con
   for (int i = 0; i < 3; ++i) request.grid[i] = static_cast<int32_t>(sizes[i]);
   request.scratch_bytes = kernel->scratch;
   request.threads = kernel->threads;
+  request.waits = kernel->waits;
   return launch_from_python(request);
 }
 

@@ -258,10 +258,10 @@ PyObject* py_jit_load(PyObject*, PyObject* args, PyObject* kwargs) {
 
 // ---- launching ----
 
-constexpr Py_ssize_t kLaunchArguments = 5;
-const char* const kLaunchNames[kLaunchArguments] = {"fn", "args", "grid", "scratch", "threads"};
+constexpr Py_ssize_t kLaunchArguments = 6, kRequiredArguments = 4;
+const char* const kLaunchNames[kLaunchArguments] = {"fn", "args", "grid", "scratch", "threads", "waits"};
 
-// Spreads positional and keyword arguments over the five places.
+// Spreads positional and keyword arguments over the places.
 bool gather_launch(PyObject* const* args, Py_ssize_t count, PyObject* names, PyObject** out) {
   if (count > kLaunchArguments) {
     PyErr_Format(PyExc_TypeError, "cpu_launch() takes at most %zd arguments, got %zd", kLaunchArguments, count);
@@ -279,7 +279,7 @@ bool gather_launch(PyObject* const* args, Py_ssize_t count, PyObject* names, PyO
     }
     out[place] = args[count + k];
   }
-  for (Py_ssize_t i = 0; i < kLaunchArguments - 1; ++i) {
+  for (Py_ssize_t i = 0; i < kRequiredArguments; ++i) {
     if (out[i]) continue;
     PyErr_Format(PyExc_TypeError, "cpu_launch() misses the argument '%s'", kLaunchNames[i]);
     return false;
@@ -319,6 +319,11 @@ PyObject* py_cpu_launch(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     if (threads == -1 && PyErr_Occurred()) return nullptr;
     if (threads < 0) return raise(PyExc_ValueError, "threads is negative");
     request.threads = static_cast<unsigned>(threads);
+  }
+  if (given[5]) {
+    int waits = PyObject_IsTrue(given[5]);
+    if (waits < 0) return nullptr;
+    request.waits = waits != 0;
   }
   std::string error;
   if (!grid_total(grid, &request.total, &error)) return raise(PyExc_ValueError, error);
@@ -410,7 +415,7 @@ PyMethodDef methods[] = {
      "jit_load(obj: bytes, symbols: dict[str, int] | None = None) -> Code\n\nTakes an object file for this machine "
      "into the process."},
     {"cpu_launch", as_method(py_cpu_launch), METH_FASTCALL | METH_KEYWORDS,
-     "cpu_launch(fn: int, args: bytes, grid: tuple[int, int, int], scratch: int, threads: int = 0) -> None\n\n"
+     "cpu_launch(fn: int, args: bytes, grid: tuple[int, int, int], scratch: int, threads: int = 0, waits: bool = False) -> None\n\n"
      "Runs every program of the grid on the thread pool. Raises DeviceAssertError or KernelFault."},
     {"set_num_threads", py_set_num_threads, METH_O, "set_num_threads(n: int) -> None"},
     {"get_num_threads", py_get_num_threads, METH_NOARGS, "get_num_threads() -> int"},
@@ -445,7 +450,7 @@ bool fill(PyObject* module) {
   device_assert_error =
       new_exception("triton._C.libtriton.DeviceAssertError", "A device_assert in a kernel failed.", bases.get());
   kernel_fault = new_exception("triton._C.libtriton.KernelFault",
-                               "A kernel accessed memory it must not, or faulted otherwise.", PyExc_RuntimeError);
+                               "A kernel accessed memory it must not, faulted otherwise, or waits for ever.", PyExc_RuntimeError);
   code_type = PyType_FromSpec(&code_spec);
   return add_object(module, "LLVMError", llvm_error) && add_object(module, "DeviceAssertError", device_assert_error) &&
          add_object(module, "KernelFault", kernel_fault) && add_object(module, "Code", code_type) &&
@@ -471,7 +476,8 @@ bool launch_from_python(LaunchRequest& request) {
   switch (status) {
     case LaunchStatus::ok: return true;
     case LaunchStatus::assertion: raise(device_assert_error, error); break;
-    case LaunchStatus::fault: raise(kernel_fault, error); break;
+    case LaunchStatus::fault:
+    case LaunchStatus::stuck: raise(kernel_fault, error); break;
     case LaunchStatus::failure: raise(PyExc_MemoryError, error); break;
     case LaunchStatus::interrupted: break;  // the exception is set
   }

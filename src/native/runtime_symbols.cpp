@@ -15,6 +15,11 @@ namespace {
 
 std::atomic<PrintSink> print_sink{nullptr};
 
+template <typename Integer>
+Integer acquire(const void* address) {
+  return static_cast<const std::atomic<Integer>*>(address)->load(std::memory_order_acquire);
+}
+
 // ---- tl_*: called by generated code, declared in IR by these exact names ----
 
 extern "C" {
@@ -31,6 +36,26 @@ static void tl_print(LaunchContext*, const char* text, int64_t length) {
     (sink ? sink : platform::write_line)(line->data(), line->size());
   };
   platform::call_host(print, &line);
+}
+
+static void tl_check(LaunchContext* context, int32_t spins) { check_program(context, spins != 0); }
+
+// Waits until the integer of `bits` at `address` is `expected`; 0 when `timeout` ns (negative: none) went by before.
+// `place` goes before error messages.
+static int32_t tl_poll(LaunchContext* context, const void* address, int64_t expected, int32_t bits, int64_t timeout,
+                       const char* place, int64_t length) {
+  Wait wait{timeout, place, static_cast<size_t>(length)};
+  auto seen = [=] {
+    switch (bits) {
+      case 16: return acquire<int16_t>(address) == static_cast<int16_t>(expected);
+      case 32: return acquire<int32_t>(address) == static_cast<int32_t>(expected);
+    }
+    return acquire<int64_t>(address) == expected;
+  };
+  bool found = seen();
+  while (!found && wait_for_others(context, &wait)) found = seen();
+  end_wait(context, &wait);
+  return found;
 }
 
 // tl_fmt_*: write at most 32 bytes to `buffer`, without a terminator, and return how many.
@@ -157,6 +182,8 @@ const std::vector<RuntimeSymbol>& runtime_symbols() {
   static const std::vector<RuntimeSymbol> symbols = {
       symbol("tl_assert_fail", tl_assert_fail),
       symbol("tl_print", tl_print),
+      symbol("tl_check", tl_check),
+      symbol("tl_poll", tl_poll),
       symbol("tl_fmt_i64", tl_fmt_i64),
       symbol("tl_fmt_u64", tl_fmt_u64),
       symbol("tl_fmt_f64", tl_fmt_f64),

@@ -525,13 +525,25 @@ def test_kernels_return_nothing():
     check(kernel, ("i32",), "a kernel returns nothing")
 
 
-def test_what_is_not_there_names_itself():
-    from triton.language.extra import libdevice
+def test_what_can_be_polled():
+    def tile(p):
+        tl.atomic_poll(p + tl.arange(0, 4), 1)
 
-    def kernel(p):
-        libdevice.rcp64h(tl.load(p))
+    def wrong(p):
+        tl.atomic_poll(p, 1)
 
-    unsupported(kernel, ("*fp32",), "rcp64h: this function is not implemented yet")
+    def order(p):
+        tl.atomic_poll(p, 1, sem="release")
+
+    def time(p):
+        tl.atomic_poll(p, 1, timeout_ns=1.5)
+
+    expected = "atomic_poll: expected a scalar pointer to integers of 16, 32 or 64 bits, got "
+    check(tile, ("*i32",), expected + "a tensor pointer<int32>[4]")
+    check(wrong, ("*fp32",), expected + "a run-time pointer<fp32>")
+    check(wrong, ("*i8",), expected + "a run-time pointer<int8>")
+    check(order, ("*i32",), "atomic_poll: sem: expected 'acquire' or 'relaxed', got 'release'")
+    check(time, ("*i32",), "atomic_poll: timeout_ns: expected an integer or None, got float 1.5")
 
 
 def test_errors_survive_pickling():

@@ -216,3 +216,19 @@ def test_directed_narrowing(launch, mode):
     x = sample("float64", 80)
     z = apply(launch, f"double2float_{mode}", "float32", x)
     check_direction(z.raw, [Fraction(float(v)) for v in x.raw], mode, np.float32)
+
+
+def test_rough_reciprocal_of_the_high_word(launch):
+    """PTX ISA, "rcp.approx.ftz.f64": special values, low words that do not count, 20 bits of mantissa."""
+    x = sample("float64", 200)
+    x.raw[:9] = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -1e-310, 1.7e308, 4.0]
+    z = apply(launch, "rcp64h", "float64", x)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(z.raw[:9], [np.inf, -np.inf, 0.0, -0.0, np.nan, np.inf, -np.inf, 0.0, 0.25])
+    assert np.signbit(z.raw[[1, 3, 6]]).all() and not np.signbit(z.raw[[0, 2, 5, 7]]).any()
+    np.testing.assert_allclose(z.raw[9:], 1 / x.raw[9:], rtol=2**-19)
+    np.testing.assert_array_equal(z.raw.view(np.uint64)[5:] & 0xFFFFFFFF, 0)
+    bits = x.raw.view(np.uint64)
+    bits[9:] |= 0xFFFFFFFF
+    again = apply(launch, "rcp64h", "float64", x)
+    np.testing.assert_array_equal(again.raw[9:], z.raw[9:])

@@ -282,6 +282,77 @@ def test_spin_lock(launch):
 
 
 @triton.jit
+def last_first_kernel(flags, data, out, VALUE: tl.constexpr):
+    """Every program waits for the next one's data: those that start first end last."""
+    pid, n = tl.program_id(0), tl.num_programs(0)
+    i = tl.arange(0, 32)
+    if pid == n - 1:
+        tl.store(data + pid * 32 + i, i)
+    else:
+        seen = tl.atomic_poll(flags + pid + 1, VALUE)
+        tl.store(out + pid, seen.to(tl.int32))
+        tl.store(data + pid * 32 + i, tl.load(data + (pid + 1) * 32 + i) + 1)
+    tl.atomic_xchg(flags + pid, VALUE)
+
+
+@pytest.mark.parametrize("name, value", [("int32", 7), ("int64", -(2**40)), ("uint32", 2**31 + 5), ("uint64", 2**63)])
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_programs_wait_for_later_ones(launch, name, value, n):
+    flags, data, out = np.zeros(n, name), np.zeros((n, 32), np.int32), np.zeros(n, np.int32)
+    launch(last_first_kernel, (n,), flags, data, out, VALUE=value)
+    np.testing.assert_array_equal(out, np.arange(n) < n - 1)
+    np.testing.assert_array_equal(data, np.arange(32) + np.arange(n)[::-1, None])
+
+
+@triton.jit
+def meeting_kernel(count, out, ROUNDS: tl.constexpr):
+    """All programs of the grid meet, again and again."""
+    pid, n = tl.program_id(0), tl.num_programs(0)
+    for r in range(ROUNDS):
+        tl.atomic_add(count + r, 1)
+        count_of_round = count + r
+        count_of_round.atomic_poll(n)
+        tl.store(out + r * n + pid, tl.load(count + r))
+
+
+def test_grid_wide_barrier(launch):
+    count, out = np.zeros(3, np.int32), np.zeros((3, 20), np.int32)
+    launch(meeting_kernel, (20,), count, out, ROUNDS=3)
+    np.testing.assert_array_equal(out, np.full((3, 20), 20))
+
+
+@triton.jit
+def impatient_kernel(flag, out, timeout):
+    tl.store(out, tl.atomic_poll(flag, 3, sem="relaxed", scope="cta", timeout_ns=timeout).to(tl.int32))
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int32, np.int64])
+def test_polls_can_time_out(launch, dtype):
+    flag, out = np.zeros(1, dtype), np.zeros(1, np.int32)
+    for value, timeout, seen in ((0, 0, 0), (3, 0, 1), (3, -1, 1), (0, -1, 0), (0, 2_000_000, 0), (3, 10**12, 1)):
+        flag[0], out[0] = value, -1
+        launch(impatient_kernel, (1,), flag, out, timeout)
+        assert out[0] == seen, (value, timeout)
+
+
+@triton.jit
+def spinning_kernel(count, out):
+    pid, n = tl.program_id(0), tl.num_programs(0)
+    tl.atomic_add(count, 1)
+    while tl.atomic_add(count, 0) < n:
+        pass
+    tl.store(out + pid, 1)
+
+
+def test_spinning_programs_let_others_run(launch, backend):
+    if backend == "interpreter":
+        pytest.skip("runs one program after the other unless it polls")
+    count, out = np.zeros(1, np.int32), np.zeros(12, np.int32)
+    launch(spinning_kernel, (12,), count, out)
+    assert out.all()
+
+
+@triton.jit
 def cas_value_kernel(cell, old, expected, value):
     tl.store(old, tl.atomic_cas(cell, expected, value))
 

@@ -507,6 +507,113 @@ def test_a_long_launch_can_be_interrupted(load: Load, slots: Slots, threads: Cal
     assert 8 < total[0] < 100000
 
 
+ENDLESS = f"""
+declare void @tl_check(ptr, i32)
+define {KERNEL} {{
+entry:
+  %total = load ptr, ptr %args
+  %place = getelementptr i8, ptr %ctx, i64 32
+  br label %spin
+spin:
+  %left = load i32, ptr %place
+  %next = sub i32 %left, 1
+  store i32 %next, ptr %place
+  %due = icmp slt i32 %next, 1
+  br i1 %due, label %check, label %again
+check:
+  %old = atomicrmw add ptr %total, i64 1 monotonic
+  call void @tl_check(ptr %ctx, i32 1)
+  br label %again
+again:
+  br label %spin
+}}
+"""
+
+
+def interrupted(launch: Callable[[], object], after: float) -> float:
+    """Seconds from a timer's signal, whose handler raises, to the end of the launch."""
+
+    class Interrupt(Exception):
+        pass
+
+    def handler(number: int, frame: object) -> None:
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    start = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        with pytest.raises(Interrupt):
+            launch()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return time.perf_counter() - start - after
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+@pytest.mark.parametrize("programs", [1, 5])
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_endless_loop_can_be_interrupted(
+    load: Load, slots: Slots, threads: Callable[[int], None], programs: int, waits: bool
+) -> None:
+    threads(2)
+    kernel, total = load(ENDLESS), np.zeros(1, np.int64)
+    arguments = kernel.address("kernel"), slots(total.ctypes.data), (programs, 1, 1), 0
+    late = interrupted(lambda: libtriton.cpu_launch(*arguments, waits=waits), 0.2)
+    assert late < 2
+    assert 10 < total[0] < 100_000  # asked about every millisecond
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+def test_an_interruption_does_not_wait_for_a_long_chunk(
+    load: Load, slots: Slots, threads: Callable[[int], None]
+) -> None:
+    """Nothing is known about this kernel's cost, and a sixteenth of the grid takes a minute."""
+    threads(2)
+    kernel, total = load(SLOW_COUNT), np.zeros(1, np.int64)
+    arguments = kernel.address("kernel"), slots(total.ctypes.data), (10_000_000, 1, 1), 0
+    assert interrupted(lambda: libtriton.cpu_launch(*arguments), 0.1) < 2
+
+
+POLL = f"""
+declare i32 @tl_poll(ptr, ptr, i64, i32, i64, ptr, i64)
+define {KERNEL} {{
+  %flag = load ptr, ptr %args
+  %seen = call i32 @tl_poll(ptr %ctx, ptr %flag, i64 1, i32 32, i64 -1, ptr null, i64 0){FINISH}"""
+
+
+def test_somebody_else_may_write_what_programs_wait_for(
+    load: Load, slots: Slots, threads: Callable[[int], None]
+) -> None:
+    threads(2)
+    kernel, flag = load(POLL), np.zeros(1, np.int32)
+    timer = threading.Timer(0.3, lambda: flag.__setitem__(0, 1))
+    timer.start()
+    libtriton.cpu_launch(kernel.address("kernel"), slots(flag.ctypes.data), (40, 1, 1), 0, waits=True)
+    assert flag[0] == 1
+    timer.join()
+
+
+def test_programs_that_wait_for_ever_end_with_an_error(
+    load: Load, slots: Slots, threads: Callable[[int], None]
+) -> None:
+    threads(2)
+    kernel, flag = load(POLL), np.zeros(1, np.int32)
+    with pytest.raises(libtriton.KernelFault, match="every program waits, none is left to write"):
+        libtriton.cpu_launch(kernel.address("kernel"), slots(flag.ctypes.data), (3, 1, 1), 0, waits=True)
+    flag[0] = 1
+    libtriton.cpu_launch(kernel.address("kernel"), slots(flag.ctypes.data), (3, 1, 1), 0, waits=True)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+def test_a_wait_can_be_interrupted(load: Load, slots: Slots, threads: Callable[[int], None]) -> None:
+    threads(2)
+    kernel, flag = load(POLL), np.zeros(1, np.int32)
+    arguments = kernel.address("kernel"), slots(flag.ctypes.data), (5, 1, 1), 0
+    assert interrupted(lambda: libtriton.cpu_launch(*arguments, waits=True), 0.1) < 2
+
+
 def test_impossible_scratch_is_a_memory_error(count_kernel: int, slots: Slots) -> None:
     with pytest.raises(MemoryError, match="scratch"):
         libtriton.cpu_launch(count_kernel, slots(0), (1, 1, 1), 2**60)

@@ -217,3 +217,33 @@ def test_folded_op_is_one_constant() -> None:
     folded = dce(fold(module))
     assert [op.kind for op in folded.walk()] == ["constant", "return"]
     assert folded.functions["f"].body.ops[0].attrs["value"] == 0.2998046875
+
+
+@pytest.mark.parametrize("name", list(SCALARS))
+def test_every_pair_of_conversions(name: str) -> None:
+    """Two casts or bitcasts in a row, through every type to every type, are after folding what they were before."""
+    source, data = SCALARS[name], Data(7)
+    function = Function("f", [TensorType((SIZE,), source)])
+    b = Builder(function.body)
+    ends: list[Value] = []
+    for middle in SCALARS.values():
+        for first in ("cast", "bitcast"):
+            if first == "bitcast" and middle.bits != source.bits:
+                continue
+            x = b.emit(first, function.args, [TensorType((SIZE,), middle)]).results[0]
+            for target in SCALARS.values():
+                ends.append(b.cast(x, types=[TensorType((SIZE,), target)]))
+                if target.bits == middle.bits:
+                    ends.append(b.bitcast(x, types=[TensorType((SIZE,), target)]))
+    function.result_types = tuple(v.type for v in ends)
+    b.return_(*ends)
+    module = Module()
+    module.add(function)
+    args = [data.values(function.args[0].type)]
+    expected = run(module, function, args)
+    folded = dce(fold(parse_module(print_module(module))))
+    verify(folded)
+    got = run(folded, folded.functions["f"], args)
+    for value, a, c in zip(ends, expected, got, strict=True):
+        chain = [op for op in (value.op, value.op and value.op.operands[0].op) if op is not None]
+        assert same(a, c, value.type), f"{name} -> " + " <- ".join(f"{op.kind} {op.results[0].type}" for op in chain)

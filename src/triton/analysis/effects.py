@@ -7,8 +7,8 @@ from typing import NamedTuple
 from ..ir.core import Block, Function, Op
 from ..ir.ops import OPS
 
-_WRITERS = frozenset({"store", "atomic_rmw", "atomic_cas", "desc_store", "call", "barrier"})
-_STOPPERS = frozenset({"assert", "call", "while"})
+_WRITERS = frozenset({"store", "atomic_rmw", "atomic_cas", "atomic_poll", "desc_store", "call", "barrier"})
+_STOPPERS = frozenset({"assert", "call", "while", "atomic_poll"})
 _FOREIGN = frozenset({"extern", "inline_asm"})
 _READERS = frozenset({"load", "desc_load"})
 

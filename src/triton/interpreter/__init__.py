@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -12,12 +13,15 @@ from triton.ir.core import Module, Op
 from triton.ir.types import DescriptorType, PointerType, element_of
 
 from . import shared  # noqa: F401  (registers its rules)
-from .errors import AssertionFailed, InterpreterError, MemoryFault, Unsupported
+from .errors import AssertionFailed, Blocked, InterpreterError, MemoryFault, Unsupported
 from .floats import from_python
 from .machine import Machine
 from .memory import Memory, Range
 
 __all__ = ["AssertionFailed", "InterpreterError", "MemoryFault", "Range", "Unsupported", "run"]
+
+PATIENCE = 10.0
+"""Seconds before programs that all wait for one another's writes are given up."""
 
 
 def run(
@@ -27,7 +31,8 @@ def run(
     ranges: Sequence[Range] | None = None,
     output: Callable[[str], object] = print,
 ) -> None:
-    """Runs the module's kernel for every program of the grid, x fastest, one after the other.
+    """Runs the module's kernel for every program of the grid, x fastest, one after the other; one that waits for a
+    value (atomic_poll) makes way for the others.
 
     ``args``: one number for each kernel parameter; an address for a pointer. Integers wrap to the parameter's type,
     floats are rounded to it once. ``ranges``: the bytes each argument owns; given, an access outside all of them raises
@@ -46,11 +51,46 @@ def run(
     x, y, z = (*grid, 1, 1)[:3] if len(grid) < 3 else tuple(grid)
     if any(map(_makes_pointer, module.walk())):
         ranges = None
-    machine = Machine(module, Memory(ranges), (x, y, z), output)
+    memory = Memory(ranges)
+    machine = Machine(module, memory, (x, y, z), output)
+    blocked: list[Machine] = []
     with np.errstate(all="ignore"):
         for k, j, i in product(range(z), range(y), range(x)):
             machine.program = (i, j, k)
-            machine.run_function(kernel, values)
+            try:
+                machine.run_function(kernel, values)
+            except Blocked:
+                blocked.append(machine)
+                machine = Machine(module, memory, (x, y, z), output)
+        _settle(blocked)
+
+
+def _settle(blocked: list[Machine]) -> None:
+    """Runs programs that wait for one another, in turn, to their ends. Other threads may write what they wait for, so
+    there is patience when none can go on."""
+    moved_at = time.monotonic()
+    while blocked:
+        before = len(blocked), sum(machine.waits for machine in blocked)
+        blocked = [machine for machine in blocked if not _ends(machine)]
+        if (len(blocked), sum(machine.waits for machine in blocked)) != before:
+            moved_at = time.monotonic()
+        elif all(machine.deadline is None for machine in blocked) and time.monotonic() - moved_at > PATIENCE:
+            error = InterpreterError(
+                f"atomic_poll: every program waits, none is left to write, and nothing changed for {PATIENCE:g} seconds"
+            )
+            op = blocked[0].waiting
+            error.locate(op.loc if op is not None else None)
+            raise error
+        else:
+            time.sleep(0.001)
+
+
+def _ends(machine: Machine) -> bool:
+    try:
+        machine.resume()
+    except Blocked:
+        return False
+    return True
 
 
 def _makes_pointer(op: Op) -> bool:

@@ -20,6 +20,10 @@ class InterpreterError(RuntimeError):
             self.args = (f"{location}: {self.message}",)
 
 
+class Blocked(Exception):
+    """The running program cannot go on before another one has written something: the machine can be resumed."""
+
+
 class MemoryFault(InterpreterError):
     """An access outside the memory of every argument."""
 

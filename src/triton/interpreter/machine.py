@@ -13,7 +13,7 @@ import numpy as np
 
 from triton.ir.core import Block, Function, Module, Op, Value
 
-from .errors import InterpreterError
+from .errors import Blocked, InterpreterError
 from .floats import storage_dtype
 from .memory import Memory
 from .rules import CONTROL, RULES
@@ -32,9 +32,16 @@ class _Frame:
 
 
 class Machine:
-    """``program`` is the running program's index and ``grid`` the grid's size; ``output`` gets every printed line."""
+    """``program`` is the running program's index and ``grid`` the grid's size; ``output`` gets every printed line.
 
-    __slots__ = ("copies", "grid", "memory", "module", "output", "program", "rules", "values")
+    A program that must wait for another raises ``Blocked``; ``resume`` goes on at the op that did. ``deadline`` is when
+    that op gives up (None: never), ``waits`` counts the waits that are over.
+    """
+
+    __slots__ = (
+        "copies", "deadline", "grid", "memory", "module", "output", "program", "rules", "stack", "values", "waiting",
+        "waits",
+    )  # fmt: skip
 
     def __init__(
         self, module: Module, memory: Memory, grid: tuple[int, int, int], output: Callable[[str], object]
@@ -47,16 +54,28 @@ class Machine:
         self.values: dict[Value, Any] = {}
         self.rules = RULES
         self.copies: list[list[Callable[[], None]]] = [[]]  # groups of copies under way; the last one is still open
+        self.stack: list[_Frame] = []
+        self.waiting: Op | None = None
+        self.deadline: float | None = None
+        self.waits = 0
 
     def run_function(self, function: Function, args: Sequence[Any]) -> list[Any]:
         """The function's results, for one program."""
         self.copies = [[]]
-        return self.run_region(function.body, args)
+        self._bind(function.body.args, args)
+        self.stack = [_Frame(function.body, None)]
+        return self._run(self.stack)
+
+    def resume(self) -> list[Any]:
+        """Goes on with the program that was blocked: the function's results."""
+        return self._run(self.stack)
 
     def run_region(self, block: Block, args: Sequence[Any]) -> list[Any]:
         """Binds the block's arguments, runs it and gives the operands of its terminator."""
         self._bind(block.args, args)
-        stack = [_Frame(block, None)]
+        return self._run([_Frame(block, None)])
+
+    def _run(self, stack: list[_Frame]) -> list[Any]:
         values, rules = self.values, self.rules
         while True:
             frame = stack[-1]
@@ -72,6 +91,9 @@ class Machine:
                 result = rules[op.kind](self, op, operands)
             except InterpreterError as error:
                 error.locate(op.loc)
+                raise
+            except Blocked:
+                frame.at -= 1
                 raise
             if len(op.results) == 1:
                 values[op.results[0]] = result[0] if type(result) is list else result

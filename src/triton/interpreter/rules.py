@@ -6,6 +6,7 @@ flow (for, while, if, call and the terminators) is the machine's own business: s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -19,7 +20,7 @@ from triton.ir.ops import OPS
 from triton.ir.types import DescriptorType, PointerType, ScalarType, element_of, shape_of
 
 from . import mathematics, numeric, tiles
-from .errors import AssertionFailed, InterpreterError, Unsupported
+from .errors import AssertionFailed, Blocked, InterpreterError, Unsupported
 from .floats import from_python, storage_dtype, widen
 
 if TYPE_CHECKING:
@@ -283,6 +284,19 @@ def _atomic_cas(m: Machine, op: Op, args: list[Any]) -> Array:
         return np.where(old.view(bits) == np.ascontiguousarray(expected[at]).view(bits), value, old)
 
     return _combine_atomically(m, args[0], args[2], None, step)
+
+
+@rule("atomic_poll")
+def _atomic_poll(m: Machine, op: Op, args: list[Any]) -> Array:
+    if m.waiting is not op:
+        m.waiting = op
+        m.deadline = time.monotonic() + int(args[2]) * 1e-9 if len(args) > 2 else None
+    seen = m.memory.read(args[0].reshape(-1), args[1].dtype.type)[0] == args[1]
+    if not seen and (m.deadline is None or time.monotonic() < m.deadline):
+        raise Blocked
+    m.waiting = None
+    m.waits += 1
+    return np.bool_(seen)
 
 
 @dataclass(frozen=True, slots=True)

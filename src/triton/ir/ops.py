@@ -286,6 +286,11 @@ _op("atomic_rmw", "Atomic read-modify-write where the mask holds; gives the old 
 _op("atomic_cas", "Atomic compare and swap; gives the old values.", _POINTER, Operand("expected"), Operand("value"),
     attrs=_SYNC, infer=t.cas_rule, effects=("read", "write"),
     example="(%p: ptr<i32>, %x: i32) => %r = atomic_cas %p, %x, %x : i32")
+_op("atomic_poll", "Waits until the pointee equals `expected`; false when `timeout` nanoseconds went by first. Reads "
+    "at least once. Without a timeout, a back end that can tell that nobody will write may end the launch.",
+    _POINTER, Operand("expected", t.INT), Operand("timeout", t.INT, "optional"),
+    attrs={"sem": Attr("str", "acquire", choices=("relaxed", "acquire")), "scope": _SYNC["scope"]}, infer=t.poll_rule,
+    effects=("read", "write", "stop"), example="(%p: ptr<i32>, %x: i32, %t: i64) => %r = atomic_poll %p, %x, %t : i1")
 
 
 def _check_make_desc(op: Op) -> None:

@@ -15,6 +15,7 @@ from .types import (
     Type,
     element_of,
     i1,
+    i64,
     shape_of,
     with_element,
     with_shape,
@@ -274,6 +275,16 @@ def cas_rule(types: Sequence[Type], attrs: dict[str, Any]) -> list[Type]:
     store_rule(types[:2], attrs)
     _need(types[1] == types[2], f"expected {types[1]} and new value {types[2]} differ in type")
     return [types[1]]
+
+
+def poll_rule(types: Sequence[Type], attrs: dict[str, Any]) -> list[Type]:
+    """One scalar in memory, of 16, 32 or 64 bits; result: whether it was seen in time."""
+    _need(not any(shape_of(t) for t in types), "atomic_poll takes scalars")
+    store_rule(types[:2], attrs)
+    bits = getattr(element_of(types[1]), "bits", 0)
+    _need(bits in (16, 32, 64), f"atomic_poll of {types[1]}, expected 16, 32 or 64 bits")
+    _need(len(types) < 3 or types[2] == i64, "the timeout must be an i64")
+    return [i1]
 
 
 def dot_rule(types: Sequence[Type], attrs: dict[str, Any]) -> list[Type]:

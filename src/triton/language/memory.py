@@ -353,6 +353,30 @@ def atomic_poll(
     scope: Any = None,
     timeout_ns: Any = None,
     _semantic: Any = None,
-) -> None:
-    """Waits until the pointee equals ``expected_value``."""
-    raise NotImplementedError("atomic_poll: not implemented yet; write a while loop with atomic_cas")
+) -> tensor:
+    """Waits until the pointee equals ``expected_value``; gives true, or false when ``timeout_ns`` nanoseconds went by
+    before it did.
+
+    ``pointer``: a scalar pointer to integers of 16, 32 or 64 bits. ``sem``: "acquire" (default: what was written before
+    the value was released is seen afterwards) or "relaxed"; ``scope``: "gpu" (default), "cta", "sys". A timeout of 0
+    looks once; without a timeout there is none. On the CPU and in the interpreter other programs of the grid run
+    meanwhile; when all of them wait for 10 seconds and none is left to start, the launch ends with an error.
+    """
+    s, what = _semantic, "atomic_poll"
+    order = _order(sem, scope, what)
+    if order.setdefault("sem", "acquire") not in ("acquire", "relaxed"):
+        raise ValueError(f"{what}: sem: expected 'acquire' or 'relaxed', got {order['sem']!r}")
+    pointer = _pointer(pointer, what)
+    element = pointer.dtype.element_ty
+    if not element.is_int() or element.primitive_bitwidth not in (16, 32, 64) or pointer.type.is_block():
+        raise TypeError(f"{what}: expected a scalar pointer to integers of 16, 32 or 64 bits, got {describe(pointer)}")
+    expected = _converted(expected_value, element, f"{what}: expected_value", s)
+    if expected.type.is_block():
+        raise TypeError(f"{what}: expected_value: expected a scalar, got {describe(expected)}")
+    operands = [pointer.handle, expected.handle]
+    if unwrap(timeout_ns) is not None:
+        timeout = s.to_tensor(timeout_ns, f"{what}: timeout_ns")
+        if not timeout.dtype.is_int() or timeout.type.is_block():
+            raise TypeError(f"{what}: timeout_ns: expected an integer or None, got {describe(timeout_ns)}")
+        operands.append(s.cast(timeout, dt.int64).handle)
+    return tensor(s.op("atomic_poll", operands, dt.int1.ir, order), dt.int1)

@@ -61,6 +61,8 @@ def cast_of_cast(rewriter: Rewriter, op: Op) -> Result:
             return None
     if source == target == f8e5m2:
         return None  # its infinities saturate on the way back
+    if middle.is_float and not source.is_float and target.kind in ("int", "uint") and not lossless(source, target):
+        return None  # floats saturate where integers wrap
     return rewriter.emit("cast", inner.operands, op.results[0].type, op.attrs)
 
 
@@ -149,7 +151,7 @@ def cast_of_bitcast(rewriter: Rewriter, op: Op) -> Result:
     inner = defined_by(op.operands[0], "bitcast")
     if inner is None:
         return None
-    source, target = element_of(inner.operands[0].type), element_of(op.results[0].type)
-    if source.kind not in ("int", "uint") or target.kind not in ("int", "uint") or target.bits > source.bits:
+    source, middle, target = (element_of(v.type) for v in (inner.operands[0], inner.results[0], op.results[0]))
+    if any(e.kind not in ("int", "uint") for e in (source, middle, target)) or target.bits > source.bits:
         return None
     return rewriter.emit("cast", inner.operands, op.results[0].type)

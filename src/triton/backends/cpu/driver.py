@@ -30,15 +30,16 @@ class CPUDriver(DriverBase):
 
     def load(self, name: str, binary: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:
         code = libtriton.jit_load(binary)
-        return LoadedKernel(code, (code.address(name), int(metadata.get("scratch_bytes", 0))))
+        scratch, waits = int(metadata.get("scratch_bytes", 0)), bool(metadata.get("waits"))
+        return LoadedKernel(code, (code.address(name), scratch, waits))
 
     def launch(self, function: Any, grid: tuple[int, int, int], stream: int, args: bytes, metadata: Any) -> None:
-        address, scratch = function
-        libtriton.cpu_launch(address, args, grid, scratch)
+        address, scratch, waits = function
+        libtriton.cpu_launch(address, args, grid, scratch, waits=waits)
 
     def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
-        address, scratch_bytes = function
-        return libtriton.CpuKernel(address, scratch_bytes, owner)
+        address, scratch_bytes, waits = function
+        return libtriton.CpuKernel(address, scratch_bytes, owner, waits=waits)
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
         return {

@@ -131,6 +131,7 @@ class CPUBackend(BaseBackend):
             raise CompilationError(None, ast.Pass(), error.reason, frames=_frames(error)) from error
         metadata["name"] = lowered.name
         metadata["scratch_bytes"] = lowered.scratch
+        metadata["waits"] = lowered.waits
         metadata["shared"] = 0
         return lowered.text
 

@@ -14,6 +14,7 @@ from ...ir.types import ElementType, PointerType, ScalarType, TensorType, elemen
 from ...lowering import convert
 from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
+from ...lowering.simt.waiting import poll_loop
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from . import wgmma
 from .capabilities import WARP
@@ -163,6 +164,24 @@ class CudaMachine:
         if old.type == "bfloat":
             zero = "0xR0000"
         return Cell(w.emit(f"phi {old.type} [ {old.text}, %{inside} ], [ {zero}, %{before} ]"), kind)
+
+    def poll(self, w: FunctionWriter, op: Op, pointer: Cell, expected: Cell, timeout: Cell | None) -> str:
+        """PTX ISA "ld", "nanosleep", "%globaltimer"."""
+        constraint = {16: "h", 32: "r", 64: "l"}[expected.element.bits]
+        order, scope = op.attrs.get("sem", "acquire"), op.attrs.get("scope", "gpu")
+        asm = f"ld.{order}.{scope}.global.b{expected.element.bits} $0, [ $1 ];"
+
+        def look() -> str:
+            marks = f"={constraint},l,~{{memory}}"
+            return w.emit(f'call {expected.type} asm sideeffect "{asm}", "{marks}"(ptr {pointer.text})')
+
+        def clock() -> str:
+            return w.emit('call i64 asm sideeffect "mov.u64 $0, %globaltimer;", "=l,~{memory}"()')
+
+        def rest() -> None:
+            w.line('call void asm sideeffect "nanosleep.u32 40;", "~{memory}"()')
+
+        return poll_loop(w, expected, timeout, look, clock, rest)
 
     def _atomic(
         self, w: FunctionWriter, op: Op, space: str, values: Sequence[Cell], kind: ScalarType, sync: str, order: str

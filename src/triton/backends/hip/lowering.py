@@ -16,6 +16,7 @@ from ...ir.types import ElementType, ScalarType, f32
 from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
 from ...lowering.simt.machine import SHARED_SPACE
+from ...lowering.simt.waiting import poll_loop
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from . import buffer, debug
 from .capabilities import Chip
@@ -267,6 +268,26 @@ class HipMachine:
         w.br(done)
         w.label(done)
         return Cell(w.emit(f"phi {old.type} [ {old.text}, %{inside} ], [ zeroinitializer, %{before} ]"), kind)
+
+    def poll(self, w: FunctionWriter, op: Op, pointer: Cell, expected: Cell, timeout: Cell | None) -> str:
+        """The steady counter (s_memrealtime and its like) ticks every 10 ns."""
+        scope = _SCOPE[op.attrs.get("scope", "gpu")]
+        sync = f'syncscope("{scope}") ' if scope else ""
+        space = w.emit(f"addrspacecast {pointer.typed} to {_GLOBAL}")
+        order, bytes = _ORDER[op.attrs.get("sem", "acquire")], memory_bytes(expected.element)
+
+        def look() -> str:
+            return w.emit(f"load atomic {expected.type}, {_GLOBAL} {space} {sync}{order}, align {bytes}")
+
+        def clock() -> str:
+            callee = w.module.declare("llvm.readsteadycounter", "i64", [])
+            return w.emit(f"mul i64 {w.emit(f'call i64 {callee}()')}, 10")
+
+        def rest() -> None:
+            callee = w.module.declare("llvm.amdgcn.s.sleep", "void", ["i32"])
+            w.line(f"call void {callee}(i32 1)")
+
+        return poll_loop(w, expected, timeout, look, clock, rest)
 
     def _atomic(
         self, w: FunctionWriter, op: Op, space: str, values: Sequence[Cell], kind: ScalarType, sync: str, order: str

@@ -492,16 +492,25 @@ for _base, _count in (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("fma", 3)
         _library(f"{_base}_{_mode}", _count)
 
 
-# Not here -----------------------------------------------------------------------------------------------------------
+def _rcp64h(s: S, x: Any) -> tensor:
+    """PTX ISA "rcp.approx.ftz.f64": of the high words, with 20 bits of mantissa."""
+    name = "rcp64h"
+    value = s.cast(s.to_tensor(unwrap(x), name), dt.float64)
+
+    def high(v: tensor) -> tensor:
+        bits = s.bitwise("and", s.bitcast(v, dt.uint64), 0xFFFFFFFF00000000, name)
+        exponent = s.bitwise("and", bits, 0x7FF0000000000000, name)
+        sign = s.bitwise("and", bits, 0x8000000000000000, name)
+        return s.bitcast(s.select(s.compare("eq", exponent, 0, name), sign, bits), dt.float64)
+
+    result = high(s.binary("div", 1.0, high(value), name))
+    return s.select(s.compare("ne", value, value, name), value, result)
 
 
-def _missing(name: str, count: int, why: str) -> None:
-    def emit(s: S, *args: Any) -> Any:
-        raise NotImplementedError(f"{name}: {why}")
-
-    _define(name, count, f"Not available: {why}.", emit)
-
-
-_missing("rcp64h", 1, "this function is not implemented yet")
+_define(
+    "rcp64h", 1,
+    "A rough 1 / x of float64: the low 32 bits of x count as 0, those of the result are 0, and denormals are zeros.",
+    _rcp64h,
+)  # fmt: skip
 
 del _special, _name, _kind, _source, _target, _mode, _source_type, _target_type, _base, _count

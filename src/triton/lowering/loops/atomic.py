@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...ir.core import Op, Value
-from ...ir.types import ElementType, ScalarType, TensorType, element_of, shape_of
+from ...ir.types import ElementType, ScalarType, TensorType, element_of, i1, shape_of
 from ..elementwise import emit_constant
 from ..writer import Cell, FunctionWriter, scalar_type
 from . import access
@@ -77,6 +77,25 @@ def _atomic_cas(f: FunctionEmitter, op: Op) -> None:
     if element.is_bool:
         raise Unsupported("atomic_cas on booleans is not supported", op)
     each_element(f, op, op.operands[:3], None, lambda cells: _exchange(f.w, cells[0].text, cells[1], cells[2], order))
+
+
+@rule("atomic_poll")
+def _atomic_poll(f: FunctionEmitter, op: Op) -> None:
+    """The runtime looks and waits: it lets other programs run meanwhile. It always acquires."""
+    w = f.w
+    pointer, expected = (f.scalars[v] for v in op.operands[:2])
+    timeout = f.scalars[op.operands[2]].text if len(op.operands) > 2 else "-1"
+    if timeout != "-1":  # a timeout below 0 is over at once
+        timeout = w.emit(f"call i64 {w.module.declare('llvm.smax.i64', 'i64', ['i64'] * 2)}(i64 {timeout}, i64 0)")
+    place = f"{op.loc.file}:{op.loc.line}: {op.loc.function}: ".encode() if op.loc is not None else b""
+    callee = w.module.declare("tl_poll", "i32", ["ptr", "ptr", "i64", "i32", "i64", "ptr", "i64"])
+    arguments = [
+        f"ptr {f.context}", f"ptr {pointer.text}", access.wide_integer(w, expected, f.e).typed,
+        f"i32 {expected.element.bits}", f"i64 {timeout}", f"ptr {w.module.string(place)}", f"i64 {len(place)}",
+    ]  # fmt: skip
+    found = w.call("i32", callee, arguments)
+    f.scalars[op.results[0]] = Cell(w.emit(f"icmp ne i32 {found}, 0"), i1)
+    f.e.reset()
 
 
 def _bits(w: FunctionWriter, cell: Cell) -> str:

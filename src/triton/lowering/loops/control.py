@@ -9,7 +9,7 @@ from ...ir.core import Op, Value
 from ...ir.ops import OPS
 from ...ir.types import DescriptorType, ElementType, PointerType, TensorType, element_of, i64, shape_of
 from ..writer import Cell, scalar_type
-from . import gathered
+from . import checks, gathered
 from .access import Descriptor
 from .buffers import Buffer
 from .dot import pack_invariants
@@ -81,6 +81,7 @@ def _for(f: FunctionEmitter, op: Op) -> None:
     first = [low, *(cell for i in scalars for cell in flatten(f, inits[i]))]
     delta_types = [_delta_type(args[i]) for i in growing]
     carried = _carried(first, delta_types, tiles, list(sums.values()))
+    checked = f.loops == 0 and not sums and checks.works(op)  # (sums are in registers, which a call would spill)
 
     def run(_: str, values: list[str]) -> list[str]:
         it = iter(values)
@@ -100,6 +101,8 @@ def _for(f: FunctionEmitter, op: Op) -> None:
         store = _join_store(f, op, tiles)
         accs = [Cell(next(it), g.acc.element, g.lanes) for g in sums.values()]
         following: list[str] = []
+        if checked:
+            checks.check(f, waiting=False)
 
         def finish(end: Op) -> None:
             f.e.reset()
@@ -114,7 +117,9 @@ def _for(f: FunctionEmitter, op: Op) -> None:
             following.extend(pointers)
             following.extend(summed)
 
+        f.loops += 1
         f.block(body, finish)
+        f.loops -= 1
         return following
 
     results = iter(f.w.loop("0", trips, "1", run, carried, hint="for"))
@@ -484,6 +489,7 @@ def _while(f: FunctionEmitter, op: Op) -> None:
                 passed.append(flatten(f, value))
         conditions.append(f.scalars[end.operands[0]].text)
 
+    checks.check(f, checks.spins(op))
     f.block(before, test)
     w.cond_br(conditions[0], inside, done)
     w.label(inside)

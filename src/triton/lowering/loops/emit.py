@@ -52,6 +52,7 @@ class FunctionEmitter:
         self.gathered: dict[Value, Cell] = {}
         self.trailing: dict[Op, list[tuple[Value, Buffer]]] = {}
         self.written: set[Op] = set()  # stores that the products before them have carried out
+        self.loops = 0  # for loops around this place
         self._live: list[list[tuple[int, int]]] = []
         self.program_id: Callable[[int], Cell] = _no_programs
         self.num_programs: Callable[[int], Cell] = _no_programs

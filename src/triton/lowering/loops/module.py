@@ -3,7 +3,7 @@
 The kernel's entry has the signature ``void NAME(ptr args, i64 begin, i64 end, ptr context)``: it runs the programs
 with linear ids
 from ``begin`` to ``end`` (x varies fastest). ``args`` has an 8-byte slot for each parameter; ``context`` starts with
-the grid's three sizes (i32), a thread id (i32) and the pointer to the thread's scratch memory.
+the grid's three sizes (i32), a thread id (i32) and the pointer to the thread's scratch memory; see also checks.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...ir.core import Function, Module, Op
 from ...ir.types import DescriptorType, TensorType, element_of, i32
 from ..writer import Cell, Features, FunctionWriter, ModuleWriter, scalar_type
-from . import atomic, control, debug, dot, epilogue, reduce, scaled, scan, siblings, tables  # noqa: F401  (rules)
+from . import atomic, checks, control, debug, dot, epilogue, reduce, scaled, scan, siblings, tables  # noqa: F401  (rules)
 from .buffers import Buffer
 from .emit import Callee, FunctionEmitter
 from .errors import Unsupported
@@ -24,11 +24,13 @@ SCRATCH_OFFSET = 16
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """LLVM IR text, the kernel's name in it and the scratch bytes each thread needs."""
+    """LLVM IR text, the kernel's name in it, the scratch bytes each thread needs, and whether programs may wait for
+    one another."""
 
     text: str
     name: str
     scratch: int
+    waits: bool
 
 
 def lower(module: Module, machine: Machine, features: Features, attributes: str = "") -> Lowered:
@@ -37,14 +39,15 @@ def lower(module: Module, machine: Machine, features: Features, attributes: str 
     callees: dict[str, Callee] = {}
     group = writer.attributes("nounwind null_pointer_is_valid " + attributes)
     kernel = module.kernel
-    for function in _callees_first(module, kernel):
+    functions = _callees_first(module, kernel)
+    for function in functions:
         siblings.merge(function)
         epilogue.sink(function)
         if function is kernel:
             continue
         callees[function.name] = _function(writer, function, machine, callees, group)
     scratch = _kernel(writer, kernel, machine, callees, group)
-    return Lowered(writer.text(), kernel.name, scratch)
+    return Lowered(writer.text(), kernel.name, scratch, checks.waits(functions))
 
 
 def _callees_first(module: Module, kernel: Function) -> list[Function]:

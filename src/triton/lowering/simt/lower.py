@@ -362,6 +362,7 @@ RULES: dict[str, Rule] = {
     "store": memory.store,
     "atomic_rmw": memory.atomic,
     "atomic_cas": memory.atomic,
+    "atomic_poll": memory.poll,
     "make_desc": memory.make_desc,
     "desc_load": memory.desc_load,
     "desc_store": memory.desc_store,

@@ -65,6 +65,9 @@ class Machine(Protocol):
         """``atomic_rmw`` (one value) or ``atomic_cas`` (expected, new) on one element; the old value, 0 where not
         done."""
 
+    def poll(self, w: FunctionWriter, op: Op, pointer: Cell, expected: Cell, timeout: Cell | None) -> str:
+        """This thread's ``atomic_poll``: an i1, whether it saw the value."""
+
     def elementwise(self, w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell] | None:
         """The target's own way for one element, or None for the common rule."""
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ...analysis import access
 from ...ir.core import Op, Value
-from ...ir.ops import has_effect
-from ...ir.types import PointerType, TensorType, element_of, i64
+from ...ir.ops import OPS, has_effect
+from ...ir.types import PointerType, TensorType, element_of, i1, i32, i64
 from ...layouts.linear import LinearLayout
 from ..writer import Cell
 from .context import Context, memory_bytes
@@ -83,6 +83,19 @@ def atomic(c: Context, op: Op) -> None:
     if result in c.used and owner is not None:
         cells = told(c, cells, layout, owner)
     c.set(result, cells)
+
+
+def poll(c: Context, op: Op) -> None:
+    """The first thread looks until it sees the value and tells the others; what they do next comes after that."""
+    w, owner = c.w, c.first_thread()
+    pointer, expected, *timeout = (c.scalar(v) for v in op.operands)
+    before = w.block
+    with w.branch(owner, "poll"):
+        seen = w.emit(f"zext i1 {c.machine.poll(w, op, pointer, expected, timeout[0] if timeout else None)} to i32")
+        inside = w.block
+    found = w.emit(f"phi i32 [ {seen}, %{inside} ], [ 0, %{before} ]")
+    (told_cell,) = told(c, [Cell(found, i32)], None, owner)
+    c.set(op.results[0], [Cell(w.emit(f"icmp ne i32 {told_cell.text}, 0"), i1)])
 
 
 def told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner: str) -> list[Cell]:
@@ -177,14 +190,25 @@ def desc_store(c: Context, op: Op) -> None:
 
 
 # Ops on global memory and which operand is the pointer; those that only read; those that may touch any memory.
-_GLOBAL = {"load": 0, "store": 0, "atomic_rmw": 0, "atomic_cas": 0, "desc_load": 0, "desc_store": 0, "async_copy": 2}
+_GLOBAL = {
+    "load": 0, "store": 0, "atomic_rmw": 0, "atomic_cas": 0, "atomic_poll": 0, "desc_load": 0, "desc_store": 0,
+    "async_copy": 2,
+}  # fmt: skip
 _READS = frozenset({"load", "desc_load", "async_copy"})
 _UNKNOWN = frozenset({"call", "extern", "inline_asm"})
+_SYNCHRONISING = frozenset({"atomic_rmw", "atomic_cas", "atomic_poll"})
 Accesses = dict[Value | None, set[Value | None]]
 
 
 def _touches_global(op: Op) -> bool:
     return op.kind in _GLOBAL or (op.kind in _UNKNOWN and has_effect(op, "write"))
+
+
+def _orders(op: Op, *orders: str) -> bool:
+    """Whether an atomic on a scalar, such as a flag or a lock, has one of these memory orders. One thread does it."""
+    if op.kind not in _SYNCHRONISING or isinstance(op.operands[0].type, TensorType):
+        return False
+    return OPS[op.kind].attr(op, "sem") in orders
 
 
 class Ordering:
@@ -193,7 +217,8 @@ class Ordering:
     Within a program every load sees all stores before it and none after it. Threads run apart, so a barrier is needed
     between a write and a later access of the same memory, and between a read and a later write of it, unless each
     thread touches only its own elements: the same pointer value in the same layout. Pointers that come from different
-    kernel parameters are taken not to overlap.
+    kernel parameters are taken not to overlap. Scalar atomics that release come after, and those that acquire before,
+    what every thread of the program does on the other side, wherever in memory.
     """
 
     def __init__(self, c: Context) -> None:
@@ -206,16 +231,22 @@ class Ordering:
         if not _touches_global(op):
             return
         pointer, base, writes = self.access(op)
-        if self.clash(self.writes, base, pointer) or (writes and self.clash(self.reads, base, pointer)):
+        clash = self.clash(self.writes, base, pointer) or (writes and self.clash(self.reads, base, pointer))
+        if clash or (_orders(op, "release", "acq_rel") and (self.reads or self.writes)):
             self.c.barrier()
             self.clear()
-        self.note(pointer, base, writes)
+        self.done(op)
 
     def access(self, op: Op) -> tuple[Value | None, Value | None, bool]:
         """The op's pointer, the parameter it comes from, and whether it writes."""
         place = _GLOBAL.get(op.kind)
         pointer = op.operands[place] if place is not None else None
         return pointer, self.base(pointer), op.kind not in _READS
+
+    def done(self, op: Op) -> None:
+        """What later ops must know."""
+        pointer, base, writes = self.access(op)
+        self.note(pointer, None if _orders(op, "acquire", "acq_rel") else base, writes)
 
     def note(self, pointer: Value | None, base: Value | None, writes: bool) -> None:
         (self.writes if writes else self.reads).setdefault(base, set()).add(pointer)
@@ -225,7 +256,7 @@ class Ordering:
         for region in op.regions:
             for inner in region.walk():
                 if _touches_global(inner):
-                    self.note(*self.access(inner))
+                    self.done(inner)
 
     def snapshot(self) -> tuple[Accesses, Accesses]:
         return ({k: set(v) for k, v in self.reads.items()}, {k: set(v) for k, v in self.writes.items()})
