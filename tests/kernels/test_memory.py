@@ -52,6 +52,29 @@ def test_masked_lanes_get_other(launch, name, low, high):
 
 
 @triton.jit
+def scalar_kernel(x, z, n, times):
+    pid = tl.program_id(0)
+    v = tl.load(x + pid, mask=pid < n)
+    w = tl.load(x + pid)
+    for i in range(times):
+        tl.store(z + pid * 4 + i, v)
+        if i % 2 == 0:
+            w = v
+        tl.store(z + pid * 4 + 2 + i, w)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32", "float8e5"])
+def test_scalars_keep_their_bits(launch, name):
+    """Denormals too, while they are held from one loop to the next."""
+    x = empty(name, 300)
+    bits = x.raw.view(f"u{x.raw.itemsize}")
+    bits[:] = np.arange(300) if x.raw.itemsize > 1 else np.arange(300) % 0x7C
+    z = empty(name, (300, 4))
+    launch(scalar_kernel, (300,), x, z, 300, 2)
+    np.testing.assert_array_equal(z.raw.view(bits.dtype), np.repeat(bits[:, None], 4, 1))
+
+
+@triton.jit
 def tile_kernel(x, z, rows, columns, sx, sy, tx, ty, M: tl.constexpr, N: tl.constexpr):
     i = tl.program_id(0) * M + tl.arange(0, M)
     j = tl.program_id(1) * N + tl.arange(0, N)
