@@ -2,7 +2,8 @@
 
 ``triton.knobs.<group>.<name>`` reads the variable every time, so a changed environment is seen at once. Assigning sets
 the value for the process and, while ``propagate_env`` is true, exports it to ``os.environ`` so that child processes see
-it. ``del`` and assigning ``triton.knobs.env`` go back to the environment.
+it. ``del`` and assigning ``triton.knobs.env`` go back to the environment. An empty variable counts as unset, except for
+flags, which it makes false.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ env = Env()
 def getenv(key: str) -> str | None:
     """The variable, or None when it is unset."""
     return os.environ.get(key)
+
+
+def getenv_text(key: str) -> str | None:
+    """The variable, or None when it is unset or empty."""
+    return os.environ.get(key) or None
 
 
 def getenv_bool(key: str, default: bool) -> bool:
@@ -124,8 +130,7 @@ class env_str(env_base[str, str]):
         self.default = default
 
     def get(self) -> str:
-        value = getenv(self.key)
-        return self.default if value is None else value
+        return getenv_text(self.key) or self.default
 
 
 class env_str_callable_default(env_base[str, str]):
@@ -134,8 +139,7 @@ class env_str_callable_default(env_base[str, str]):
         self.default_factory = default_factory
 
     def get(self) -> str:
-        value = getenv(self.key)
-        return self.default_factory() if value is None else value
+        return getenv_text(self.key) or self.default_factory()
 
 
 class env_bool(env_base[bool, bool]):
@@ -153,7 +157,7 @@ class env_int(env_base[int, int]):
         self.default = default
 
     def get(self) -> int:
-        value = getenv(self.key)
+        value = getenv_text(self.key)
         if value is None:
             return self.default
         try:
@@ -164,7 +168,7 @@ class env_int(env_base[int, int]):
 
 class env_opt_str(env_base["str | None", "str | None"]):
     def get(self) -> str | None:
-        return getenv(self.key)
+        return getenv_text(self.key)
 
 
 class env_opt_bool(env_base["bool | None", "bool | None"]):
@@ -176,7 +180,7 @@ class env_size(env_base["int | str | None", "int | None"]):
     """A number of bytes: ``1000``, ``64k``, ``500M``, ``2G`` (powers of 1024); None when unset."""
 
     def get(self) -> int | None:
-        value = getenv(self.key)
+        value = getenv_text(self.key)
         return None if value is None else self.transform(value)
 
     def transform(self, val: int | str | None) -> int | None:
@@ -196,8 +200,8 @@ class env_class(env_base[Any, Any]):
         self.type = type
 
     def get(self) -> Any:
-        value = getenv(self.key)
-        if not value:
+        value = getenv_text(self.key)
+        if value is None:
             return None
         module, separator, name = value.partition(":")
         if not separator:

@@ -59,6 +59,20 @@ def test_env_goes_back_to_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         _ = knobs.redis.port
 
 
+@pytest.mark.parametrize("group", GROUPS)
+def test_empty_variables_count_as_unset(monkeypatch: pytest.MonkeyPatch, group: str) -> None:
+    """All but flags, which an empty value makes false."""
+    knob_group = getattr(knobs, group)
+    for name, descriptor in knob_group.knob_descriptors.items():
+        if isinstance(descriptor, knobs.env_nvidia_tool):
+            continue
+        monkeypatch.delenv(descriptor.key, raising=False)
+        unset = getattr(knob_group, name)
+        monkeypatch.setenv(descriptor.key, "")
+        flag = isinstance(descriptor, (knobs.env_bool, knobs.env_opt_bool))
+        assert getattr(knob_group, name) == (False if flag else unset), name
+
+
 def test_copy_and_reset() -> None:
     with knobs.autotuning.scope():
         knobs.autotuning.print = True
