@@ -294,6 +294,18 @@ bool Arguments::classify_annotated(PyObject* value, const Parameter& parameter, 
       if (truth < 0) return false;
       number.reset(PyLong_FromLong(truth));
     }
+    if (!number && PyNumber_Check(value)) {  // a float that is a whole number will do
+      PyErr_Clear();
+      Ref real(PyNumber_Float(value));
+      double whole = real ? PyFloat_AsDouble(real.get()) : 0;
+      if (real && whole == std::floor(whole) && std::isfinite(whole)) number.reset(PyLong_FromDouble(whole));
+      if (real && !number) {
+        Ref text(PyObject_Repr(value));
+        std::string shown;
+        if (!text || !to_string(text.get(), &shown)) return false;
+        return place.fail("expected an integer for type " + std::string(type_name(type)) + ", got " + shown);
+      }
+    }
     if (!number) return place.explain();
     if (!fit_integer(number.get(), type, &leaf.bits)) {
       Ref text(PyObject_Str(number.get()));

@@ -373,7 +373,7 @@ def annotated_byte(z, v: tl.int8):
     ],
 )
 def test_annotated_scalar_parameter_B12(launch, kernel, name):
-    for given in (42,) if name == "int8" else (42, 42.0):
+    for given in (42, 42.0):
         z = empty(name, 1)
         launch(kernel, (1,), z, given)
         assert z.values[0] == 42
@@ -607,6 +607,15 @@ def test_descriptor_strides_C13(launch):
     np.testing.assert_array_equal(z.raw, expected)
 
 
+@pytest.mark.parametrize("stride", [3, 5, 9])
+def test_run_time_stride_that_is_no_multiple_of_16_bytes_C13(launch, stride, backend):
+    if backend not in ("interpreter", "cpu"):
+        pytest.skip("a failed assertion ends the CUDA context")
+    x, z = sample("float32", (8, 8)), empty("float32", (4, 8))
+    with pytest.raises(Exception, match=r"strides\[0\]: must be a multiple of 16 bytes"):
+        launch(described_kernel, (1,), x, z, 5, 3, stride, M=4, N=8)
+
+
 @triton.jit
 def constant_stride_kernel(x, z, STRIDE: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     d = tl.make_tensor_descriptor(x, shape=[M, N], strides=[STRIDE, 1], block_shape=[M, N])
@@ -635,16 +644,17 @@ def test_offsets_beyond_32_bits_C15(launch):
 
 @triton.jit
 def load_then_store_kernel(x, z, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a = tl.load(x + 0 * i)
+    start = tl.program_id(0) * N
+    i = start + tl.arange(0, N)
+    a = tl.load(x + start + 0 * i)
     tl.store(x + i, a + 1)
     tl.store(z + i, a)
 
 
 def test_loaded_value_is_the_old_one_C16(launch):
-    x, z = sample("float32", 64), empty("float32", 64)
-    first = x.raw[0]
-    launch(load_then_store_kernel, (1,), x, z, N=64)
+    x, z = sample("float32", (20, 64)), empty("float32", (20, 64))
+    first = x.raw[:, :1].copy()
+    launch(load_then_store_kernel, (20,), x, z, N=64)
     assert (z.raw == first).all() and (x.raw == first + 1).all()
 
 
@@ -700,9 +710,9 @@ def small_dot_kernel(a, b, z, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr)
     tl.store(z + m[:, None] * N + n[None, :], r)
 
 
-@pytest.mark.parametrize("m", [1, 2, 8, 16])
-@pytest.mark.parametrize("n", [1, 4, 8, 16])
-@pytest.mark.parametrize("k", [1, 2, 8, 16])
+@pytest.mark.parametrize("m", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("k", [1, 2, 4, 8, 16])
 def test_small_dots_D3(launch, m, n, k):
     a, b, z = sample("float16", (m, k), 1), sample("float16", (k, n), 2), empty("float32", (m, n))
     a.raw[:, k // 2 :], b.raw[:, n // 2 :] = (0, 0) if k > 1 and n > 1 else (a.raw[:, k // 2 :], b.raw[:, n // 2 :])
@@ -744,7 +754,7 @@ def sum_and_dot_kernel(x, y, s, z, n, B: tl.constexpr, FIRST: tl.constexpr, STAG
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 def test_statement_order_does_not_matter_D7(launch, stages):
-    n, b = 500, 16
+    n, b = 5000, 16
     x, y = sample("float32", (b, n), 1), sample("float32", (n, b), 2)
     results = []
     for first in (True, False):
@@ -876,6 +886,21 @@ def test_or_of_three_D18(launch, bits):
     values = [1 if bits >> k & 1 else -1 for k in range(3)]
     launch(boolean_chain_kernel, (1,), z, *values)
     assert z.raw[0] == (bits != 0)
+
+
+@triton.jit
+def plain_booleans_kernel(z, a, b, c, n):
+    use = a or b or c
+    tl.store(z, use)
+    tl.store(z + 1, tl.where(a and b and c, n, -n))
+    tl.store(z + 2, not a)
+
+
+@pytest.mark.parametrize("bits", range(8))
+def test_or_of_three_boolean_parameters_D18(launch, bits):
+    z, flags = empty("int32", 3), [bool(bits >> k & 1) for k in range(3)]
+    launch(plain_booleans_kernel, (1,), z, *flags, 5)
+    assert z.raw.tolist() == [any(flags), 5 if all(flags) else -5, not flags[0]]
 
 
 @triton.jit

@@ -238,7 +238,7 @@ def test_annotated_numbers(annotation: str, value: object, expected: object, slo
         ("u32", -1, "argument 'x': -1 does not fit type u32"),
         ("u1", 2, "argument 'x': 2 does not fit type u1"),
         ("i64", 2**63, "argument 'x': 9223372036854775808 does not fit type i64"),
-        ("i32", 1.5, "argument 'x': 'float' object cannot be interpreted as an integer"),
+        ("i32", 1.5, "argument 'x': expected an integer for type i32, got 1.5"),
     ],
 )
 def test_annotated_numbers_are_checked(annotation: str, value: object, expected: str) -> None:

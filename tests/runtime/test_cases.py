@@ -361,9 +361,14 @@ def byte_kernel(out, value: tl.int8):  # type: ignore[no-untyped-def]
     tl.store(out, value)
 
 
-def test_a_float_for_an_integer_parameter_is_refused_B12() -> None:
-    out = np.zeros(1, "i1")
-    byte_kernel[(1,)](out, 42)
-    assert out[0] == 42
-    with pytest.raises(TypeError, match=r"argument 'value': .*integer"):
-        byte_kernel[(1,)](out, 42.0)
+def test_a_whole_float_for_an_integer_parameter_B12() -> None:
+    for value in (42, 42.0, -3.0, np.float32(7), 42.0, 16.0, 42):
+        out = np.zeros(1, "i1")
+        byte_kernel[(1,)](out, value)
+        assert out[0] == value
+    for wrong in (42.5, float("nan"), float("inf"), np.float64(0.5)):
+        with pytest.raises(TypeError, match=r"argument 'value': expected an integer for type i8, got "):
+            byte_kernel[(1,)](out, wrong)
+    for large in (300, 300.0, -129.0):
+        with pytest.raises(TypeError, match=rf"argument 'value': {large:.0f} does not fit type i8"):
+            byte_kernel[(1,)](out, large)

@@ -189,6 +189,34 @@ def scalar_int(value: Any, what: str, type: dt.dtype, semantic: TritonSemantic) 
     return semantic.cast(value, type)
 
 
+def check_strides(strides: list[tensor], element: dt.dtype, what: str, s: TritonSemantic) -> None:
+    """The last one is 1, the others are multiples of 16 bytes: known now, or asserted at run time."""
+    bytes = element.primitive_bitwidth // 8
+    for i, stride in enumerate(strides):
+        last, name = i + 1 == len(strides), f"{what}: strides[{i}]"
+        rule = "must be 1, as the last one" if last else "must be a multiple of 16 bytes"
+        known, divisor = s.known(stride), 16 // bytes
+        if known is None:
+            if last or not _is_multiple(stride.handle, divisor, s):
+                rest = s.sub(stride, 1) if last else s.binary("rem", stride, divisor, what)
+                s.builder.emit("assert", [s.compare("eq", rest, 0, what).handle], [], {"message": f"{name}: {rule}"})
+        elif known != 1 if last else known % divisor:
+            raise ValueError(f"{name}: {rule}, got {known} elements of {bytes} bytes")
+
+
+def _is_multiple(value: Value, divisor: int, s: TritonSemantic) -> bool:
+    """Whether ``value`` is certain to be a multiple, by what the launch found of the kernel's arguments."""
+    op = value.op
+    if op is None:
+        kernel = s.generator.module.kernel
+        return value in kernel.args and kernel.arg_attrs[value.index].get("divisible", 1) % divisor == 0
+    if op.kind == "constant":
+        return int(op.attrs["value"]) % divisor == 0
+    if op.kind == "cast":
+        return _is_multiple(op.operands[0], divisor, s)
+    return op.kind == "mul" and any(_is_multiple(v, divisor, s) for v in op.operands)
+
+
 def _write(descriptor: tensor_descriptor_base, offsets: Any, value: Any, op: str, semantic: TritonSemantic) -> None:
     what = op if op == "store" else f"atomic_{op}"
     leaves = offset_leaves(descriptor, offsets, what, semantic)

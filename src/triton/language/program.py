@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from triton.frontend import dtypes as dt
-from triton.frontend.descriptors import scalar_int, tensor_descriptor, tensor_descriptor_base
+from triton.frontend.descriptors import check_strides, scalar_int, tensor_descriptor, tensor_descriptor_base
 from triton.frontend.dtypes import get_block_type
 from triton.frontend.generator import Generator
 from triton.frontend.semantic import StaticAssertionFailed, TritonSemantic
@@ -208,8 +208,9 @@ def make_tensor_descriptor(
     """A descriptor of the tensor of ``shape`` and ``strides`` (in elements) at ``base``, read and written in boxes of
     ``block_shape``.
 
-    ``base`` is aligned to 16 bytes, strides are multiples of 16 bytes except the last, which is 1. What a load reads
-    outside the tensor is 0, or NaN with ``padding_option="nan"``.
+    ``base`` is aligned to 16 bytes, strides are multiples of 16 bytes except the last, which is 1: of other strides
+    the compiler complains, or the launch when they are known only then. What a load reads outside the tensor is 0, or
+    NaN with ``padding_option="nan"``.
     """
     s, what = _semantic, "make_tensor_descriptor"
     if not isinstance(base, tensor) or base.type.is_block() or not base.dtype.is_ptr():
@@ -229,21 +230,12 @@ def make_tensor_descriptor(
         parts.append([scalar_int(v, f"{what}: {name}[{i}]", type, s) for i, v in enumerate(members)])
     if not 1 <= len(box) <= 5:
         raise ValueError(f"{what}: block_shape: expected 1 to 5 axes, got {len(box)}")
-    last = s.known(parts[1][-1])
-    if last is not None and last != 1:
-        raise ValueError(f"{what}: strides: the last one must be 1, got {last}")
     if box[-1] * element.primitive_bitwidth < 128:
         raise ValueError(
             f"{what}: block_shape: the last axis must span 16 bytes or more, got {box[-1]} elements of "
             f"{element.primitive_bitwidth // 8} bytes"
         )
-    for i, stride in enumerate(parts[1][:-1]):
-        known = s.known(stride)
-        if known is not None and known * element.primitive_bitwidth // 8 % 16:
-            raise ValueError(
-                f"{what}: strides[{i}]: must be a multiple of 16 bytes, got {known} elements of "
-                f"{element.primitive_bitwidth // 8} bytes"
-            )
+    check_strides(parts[1], element, what, s)
     made = tensor_descriptor(None, tuple(parts[0]), tuple(parts[1]), get_block_type(element, box))
     made.base, made.padding = base, padding
     made.make(s)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Sequence
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 from .arguments import ArgumentError, element_bytes, is_namedtuple, make_like, specialize_argument
@@ -162,7 +164,7 @@ def _rule(param: Any) -> _Rule | None:
 def _annotated(value: Any, rule: _Rule) -> tuple[Any, Any]:
     """A parameter annotated with a scalar type has that type, whatever number is passed."""
     is_const, specialize, align, annotation = rule
-    if value is None or not (isinstance(value, (int, float)) or hasattr(value, "__index__")):
+    if value is None or not (isinstance(value, Real) or hasattr(value, "__index__")):
         return specialize_argument(value, is_const, specialize, align)
     if annotation[0] in "iu" and annotation != "u1":
         number = _as_integer(value, annotation)
@@ -171,7 +173,7 @@ def _annotated(value: Any, rule: _Rule) -> tuple[Any, Any]:
 
 
 def _as_integer(value: Any, annotation: str) -> int:
-    if isinstance(value, float):
+    if not hasattr(value, "__index__") and not (isfinite(value) and int(value) == value):
         raise ArgumentError(f"expected an integer for type {annotation}, got {value!r}")
     number = int(value)
     bits = 8 * element_bytes(annotation)
