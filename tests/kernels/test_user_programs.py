@@ -36,3 +36,31 @@ def test_parameters_annotated_constexpr_take_run_time_values(launch, n):
     launch(run_time_constexprs, (2,), x, out, n, 2)
     np.testing.assert_array_equal(x, np.full((2, n), 9))
     np.testing.assert_array_equal(out, [*(np.arange(16) * 2 + n), 2 * n])
+
+
+@triton.jit
+def divide_all_by_one(x, divisor, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i) / tl.load(divisor))
+
+
+@pytest.mark.parametrize(
+    "divisor", [49.0, 3.0, -7.1e-38, 1e-42, 2.9e38, 0.0, -0.0, np.inf, np.nan, 4.9591064453125e-05]
+)
+def test_quotients_by_one_number(launch, divisor):
+    """49 / 49 is one and a tie of a later rounding stays one: what people quantise with a scale depends on it."""
+    x = np.random.default_rng(0).standard_normal(512).astype(np.float32)
+    x[:200] *= np.float32(2) ** np.arange(-100, 100)
+    x[200:300] = np.arange(100) * (divisor if 0 < divisor < 1e30 else 1)
+    x[300:308] = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-44, -3e38, 0.66015625]
+    out = np.full_like(x, 5)
+    launch(divide_all_by_one, (1,), x, np.array([divisor], np.float32), out, N=512)
+    with np.errstate(all="ignore"):
+        expected = x / np.float32(divisor)
+    if launch.keywords["backend"] == "cuda":
+        np.testing.assert_allclose(out, expected, rtol=2.0**-22, atol=1e-44)
+        return
+    normal = np.abs(expected) >= 2.0**-100
+    np.testing.assert_array_equal(out[normal], expected[normal])
+    np.testing.assert_allclose(out[~normal], expected[~normal], rtol=2.0**-22, atol=3e-45)
+    np.testing.assert_array_equal(np.signbit(out[expected == 0]), np.signbit(expected[expected == 0]))

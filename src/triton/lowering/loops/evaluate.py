@@ -387,6 +387,7 @@ class Evaluator:
             op.kind == "div"
             and op.attrs.get("approx")
             and lanes >= 8
+            and self.w.features.fma
             and not cells[1].lanes
             and cells[1].element == f32
         ):
@@ -408,8 +409,9 @@ class Evaluator:
         return results[value.index], level
 
     def _scaled_by_reciprocal(self, x: Cell, divisor: Cell, divisor_level: int, level: int) -> Cell:
-        """x / divisor with a relative error below 2^-22: x * k * (1 / (divisor * k)), where the power of two k keeps
-        the reciprocal of a very large or small divisor from being denormal or infinite."""
+        """x / divisor as q = x * k * (1 / (divisor * k)) and then q + (x * k - q * divisor * k) * (1 / (divisor * k)),
+        which is the rounded quotient where it is a normal number. The power of two k keeps the reciprocal of a very
+        large or small divisor from being denormal or infinite."""
         key = ("reciprocal", divisor.text)
         if key not in self.memo:
 
@@ -422,15 +424,26 @@ class Evaluator:
                 k = w.emit(f"select i1 {large}, float {float_text(2.0**-64)}, float {k}")
                 scaled = w.emit(f"fmul float {divisor.text}, {k}")
                 self.remember(("scale", divisor.text), (Cell(k, f32), divisor_level))
+                self.remember(("scaled", divisor.text), (Cell(scaled, f32), divisor_level))
                 return Cell(w.emit(f"fdiv float 1.0, {scaled}"), f32)
 
             self.remember(key, (self.at(divisor_level, write), divisor_level))
         reciprocal = self.splat(self.memo[key][0], divisor_level)
         scale = self.splat(self.memo["scale", divisor.text][0], divisor_level)
+        scaled_divisor = self.splat(self.memo["scaled", divisor.text][0], divisor_level)
 
         def multiply() -> Cell:
-            scaled = self.w.emit(f"fmul {x.typed}, {scale.text}")
-            return Cell(self.w.emit(f"fmul {x.type} {scaled}, {reciprocal.text}"), f32, x.lanes)
+            w, type = self.w, x.type
+            scaled = w.emit(f"fmul {x.typed}, {scale.text}")
+            quotient = w.emit(f"fmul {type} {scaled}, {reciprocal.text}")
+            fma = w.module.declare(f"llvm.fma.v{x.lanes}f32", type, [type] * 3)
+            negated = w.emit(f"fneg {type} {quotient}")
+            rest = w.emit(f"call {type} {fma}({type} {negated}, {type} {scaled_divisor.text}, {type} {scaled})")
+            better = w.emit(f"call {type} {fma}({type} {rest}, {type} {reciprocal.text}, {type} {quotient})")
+            # Where the correction has no value (0, infinity, NaN), the quotient's own is right, its sign included.
+            good = w.emit(f"fcmp one {type} {better}, zeroinitializer")
+            chosen = w.emit(f"select <{x.lanes} x i1> {good}, {type} {better}, {type} {quotient}")
+            return Cell(chosen, f32, x.lanes)
 
         return self.at(level, multiply)
 
