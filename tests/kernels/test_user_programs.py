@@ -64,3 +64,17 @@ def test_quotients_by_one_number(launch, divisor):
     np.testing.assert_array_equal(out[normal], expected[normal])
     np.testing.assert_allclose(out[~normal], expected[~normal], rtol=2.0**-22, atol=3e-45)
     np.testing.assert_array_equal(np.signbit(out[expected == 0]), np.signbit(expected[expected == 0]))
+
+
+@triton.jit
+def store_rounded(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty, fp_downcast_rounding="rtne"))
+
+
+@pytest.mark.parametrize("name", ["float32", "float16"])
+def test_a_rounding_mode_for_a_cast_to_the_same_type(launch, name):
+    """A kernel for outputs of any type names the mode, whether or not there is something to round."""
+    x, out = np.linspace(-1, 1, 64, dtype=np.float32), np.zeros(64, name)
+    launch(store_rounded, (1,), x, out, N=64)
+    np.testing.assert_array_equal(out, x.astype(name))

@@ -104,7 +104,7 @@ def cast(
         if rounding not in ("rtne", "rtz"):
             raise ValueError(f"cast: fp_downcast_rounding: expected 'rtne' or 'rtz', got {rounding!r}")
         source = value.dtype
-        if not (
+        if source != element and not (
             source.is_floating() and element.is_floating() and element.primitive_bitwidth < source.primitive_bitwidth
         ):
             raise ValueError(
