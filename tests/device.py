@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ class DevicePointer:
 
     def data_ptr(self) -> int:
         return self.address
+
+
+def _clusters() -> dict[str, int]:
+    """Every program a cluster of TRITON_TEST_CTAS thread blocks, where that is set."""
+    given = os.environ.get("TRITON_TEST_CTAS")
+    return {"num_ctas": int(given)} if given else {}
 
 
 @functools.cache
@@ -83,6 +90,7 @@ def launch(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any]) 
     from triton.backends import all_backends
 
     memory = Memory()
+    meta = {**_clusters(), **meta}
 
     def moved(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -143,7 +151,7 @@ def compile_only(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, 
     before = driver.active
     driver.set_active(Nowhere())
     try:
-        compiled = kernel.warmup(*args, grid=grid, **meta)
+        compiled = kernel.warmup(*args, grid=grid, **{**_clusters(), **meta})
     finally:
         driver.set_active(before)
     # A tuned kernel gives one for each configuration.

@@ -77,6 +77,7 @@ struct LauncherObject {
   PyObject* owner;
   PyObject* allocate;  // allocate(bytes, alignment, stream) -> object with data_ptr(); null: the kernel asks for no memory
   unsigned threads;
+  unsigned blocks;  // of a program: grids count programs
   unsigned cluster[3];
   unsigned shared;
   int cooperative;
@@ -90,18 +91,19 @@ LauncherObject* launcher_of(PyObject* self) { return reinterpret_cast<LauncherOb
 
 PyObject* launcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"module", "owner", "threads", "cluster", "shared", "cooperative", "overlap", "scratch", "alignment",
-                                "allocate", "maps", nullptr};
+                                "allocate", "maps", "blocks", nullptr};
   PyObject *module, *owner, *allocate_with = Py_None, *maps = nullptr;
   LauncherObject read = {};
   read.cluster[0] = read.cluster[1] = read.cluster[2] = 1;
   read.alignment = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOI|(III)IppKKOS:CudaLauncher", const_cast<char**>(names), &module, &owner, &read.threads,
+  read.blocks = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOI|(III)IppKKOSI:CudaLauncher", const_cast<char**>(names), &module, &owner, &read.threads,
                                    &read.cluster[0], &read.cluster[1], &read.cluster[2], &read.shared, &read.cooperative, &read.overlap,
-                                   &read.scratch, &read.alignment, &allocate_with, &maps))
+                                   &read.scratch, &read.alignment, &allocate_with, &maps, &read.blocks))
     return nullptr;
   const cuda::Kernel* kernel = cuda_kernel_of(module);
   if (!kernel) return nullptr;
-  if (read.threads == 0) return raise(PyExc_ValueError, "threads is 0");
+  if (read.threads == 0 || read.blocks == 0) return raise(PyExc_ValueError, read.blocks == 0 ? "blocks is 0" : "threads is 0");
   if (read.scratch != 0 && !PyCallable_Check(allocate_with)) return raise(PyExc_TypeError, "a kernel with scratch needs allocate");
   auto plans = std::make_unique<std::vector<cuda::MapPlan>>();
   if (maps && !read_map_plans(maps, plans.get())) return nullptr;
@@ -111,6 +113,7 @@ PyObject* launcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!self) return nullptr;
   LauncherObject* launcher = launcher_of(self);
   launcher->threads = read.threads;
+  launcher->blocks = read.blocks;
   for (int i = 0; i < 3; ++i) launcher->cluster[i] = read.cluster[i];
   launcher->shared = read.shared;
   launcher->cooperative = read.cooperative;
@@ -159,9 +162,10 @@ PyType_Slot launcher_slots[] = {
     {Py_tp_members, launcher_members},
     {Py_tp_doc,
      const_cast<char*>("CudaLauncher(module: CudaKernel, owner: object, threads: int, cluster=(1, 1, 1), shared=0, cooperative=False,\n"
-                       "             overlap=False, scratch=0, alignment=1, allocate=None, maps=b'')\n\n"
+                       "             overlap=False, scratch=0, alignment=1, allocate=None, maps=b'', blocks=1)\n\n"
                        "A loaded kernel as the dispatcher launches it. A kernel with scratch gets, as its last argument, memory of\n"
-                       "scratch bytes for each program from allocate(bytes, alignment, stream). maps: see cuda_launch.")},
+                       "scratch bytes for each program from allocate(bytes, alignment, stream). maps: see cuda_launch. A program is so many\n"
+                       "blocks, along the first dimension of the grid.")},
     {0, nullptr}};
 
 PyType_Spec launcher_spec = {"triton._C.libtriton.CudaLauncher", sizeof(LauncherObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
@@ -221,7 +225,13 @@ bool cuda_launch(PyObject* self, const int64_t* grid, PyObject* stream, int gpu,
   launch.function = kernel.function;
   launch.context = kernel.context;
   launch.device = kernel.device;
+  if (grid[0] > kCudaGrid[0] / launcher->blocks) {
+    PyErr_Format(PyExc_ValueError, "grid dimension 0 is %lld; it must lie between 0 and %lld for programs of %u blocks each",
+                 static_cast<long long>(grid[0]), static_cast<long long>(kCudaGrid[0] / launcher->blocks), launcher->blocks);
+    return false;
+  }
   for (int i = 0; i < 3; ++i) launch.grid[i] = static_cast<unsigned>(grid[i]);
+  launch.grid[0] *= launcher->blocks;
   for (int i = 0; i < 3; ++i) launch.cluster[i] = launcher->cluster[i];
   launch.threads = launcher->threads;
   launch.shared = launcher->shared;

@@ -137,7 +137,7 @@ def test_blocked_layout_by_hand() -> None:
 def test_more_threads_than_elements_hold_replicas() -> None:
     layout = distribute((8,), (0,), (1,), 32, 4)
     assert layout.lane == (1, 2, 4, 0, 0) and layout.warp == (0, 0)
-    assert layout.free_mask == {"register": 0, "lane": 0b11000, "warp": 0b11, "block": 0}
+    assert layout.free_mask == {"register": 0, "lane": 0b11000, "warp": 0b11, "block": 0, "outer": 0b11}
 
 
 def test_padding_is_out_of_range() -> None:

@@ -109,6 +109,7 @@ class CudaLauncher:
         alignment: int = 1,
         allocate: Callable[[int, int, int], Any] | None = None,
         maps: bytes = b"",
+        blocks: int = 1,
     ) -> CudaLauncher: ...
     @property
     def owner(self) -> Any: ...

@@ -17,7 +17,7 @@ Example: a 4x8 tile over 8 lanes with 2 consecutive elements in each of 4 regist
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +39,11 @@ def _bits(value: int) -> Iterable[int]:
         low = value & -value
         yield low.bit_length() - 1
         value ^= low
+
+
+def _moved(vectors: Iterable[int], place: Mapping[int, int]) -> tuple[int, ...]:
+    """The vectors with bit i at ``place[i]``."""
+    return tuple(sum(1 << place[bit] for bit in _bits(vector)) for vector in vectors)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,11 @@ class LinearLayout:
     def vectors(self) -> tuple[int, ...]:
         """All basis vectors: registers, lanes, warps, blocks."""
         return self.register + self.lane + self.warp + self.block
+
+    @cached_property
+    def outer(self) -> tuple[int, ...]:
+        """The vectors of the bits of a warp's number in the whole cluster of blocks: warps, then blocks."""
+        return self.warp + self.block
 
     @cached_property
     def total_bits(self) -> int:
@@ -157,6 +167,36 @@ class LinearLayout:
         data."""
         return self.without_axis(axis).with_axis(axis)
 
+    # Clusters -----------------------------------------------------------------------------------------------------
+
+    def across(self, shape: tuple[int, ...], block: Sequence[int]) -> LinearLayout:
+        """The layout of a tile of ``shape`` of which each block holds a part in this layout: a part's index bits are
+        the low ones of each axis, ``block`` are the vectors that tell the parts apart."""
+        place: dict[int, int] = {}
+        for old, new in zip(bit_positions(self.shape), bit_positions(shape), strict=True):
+            place.update(zip(old, new, strict=False))
+        parts = (_moved(getattr(self, name), place) for name in INPUTS[:3])
+        return LinearLayout(shape, *parts, tuple(block))
+
+    def within_block(self) -> LinearLayout | None:
+        """The layout of the part of the tile that one block holds; None when the parts are not told apart by some bits
+        of the index alone."""
+        dealt = 0
+        for vector in self.block:
+            if vector & vector - 1 or vector & dealt:
+                return None
+            dealt |= vector
+        if any(vector & dealt for vector in self.register + self.lane + self.warp):
+            return None
+        place: dict[int, int] = {}
+        shape: list[int] = []
+        for bits, size in zip(reversed(bit_positions(self.shape)), reversed(self.shape), strict=True):
+            kept = [bit for bit in bits if not dealt >> bit & 1]
+            place.update(zip(kept, range(len(place), len(place) + len(kept)), strict=True))
+            shape.insert(0, size if len(kept) == len(bits) else 1 << len(kept))
+        parts = (_moved(getattr(self, name), place) for name in INPUTS[:3])
+        return LinearLayout(tuple(shape), *parts)
+
     # Facts --------------------------------------------------------------------------------------------------------
 
     def axis_vectors(self, axis: int, name: str) -> tuple[int, ...]:
@@ -169,7 +209,8 @@ class LinearLayout:
     @cached_property
     def free_mask(self) -> dict[str, int]:
         """For each input, the bits whose basis vector is zero: threads that differ only there hold replicas."""
-        return {name: sum(1 << i for i, v in enumerate(getattr(self, name)) if v == 0) for name in INPUTS}
+        names = (*INPUTS, "outer")
+        return {name: sum(1 << i for i, v in enumerate(getattr(self, name)) if v == 0) for name in names}
 
     def consecutive(self) -> int:
         """How many consecutive elements of the last axis lie in consecutive registers (a power of two)."""
@@ -285,14 +326,41 @@ def solve(vectors: Sequence[int], target: int) -> int | None:
 # Construction ---------------------------------------------------------------------------------------------------------
 
 
+def deal_blocks(shape: tuple[int, ...], blocks: int, axes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shares a tile out to the blocks of a cluster: the shape of a block's part, and the vectors of the bits of a
+    block's number. Each block gets a contiguous part of the first of ``axes`` while that has bits, then of the next;
+    where all are used up, blocks are replicas."""
+    positions = bit_positions(shape)
+    left = {axis: list(positions[axis]) for axis in axes}
+    vectors: list[int] = []
+    for _ in range(blocks.bit_length() - 1):
+        axis = next((axis for axis in axes if left[axis]), None)
+        vectors.insert(0, 0 if axis is None else 1 << left[axis].pop())
+    part = tuple(
+        n if axis not in left or len(left[axis]) == len(positions[axis]) else 1 << len(left[axis])
+        for axis, n in enumerate(shape)
+    )
+    return part, tuple(sorted(vectors, key=lambda v: v == 0))
+
+
 def distribute(
-    shape: tuple[int, ...], order: Sequence[int], per_thread: Sequence[int], lanes: int, warps: int, blocks: int = 1
+    shape: tuple[int, ...],
+    order: Sequence[int],
+    per_thread: Sequence[int],
+    lanes: int,
+    warps: int,
+    blocks: int = 1,
+    block_axes: Sequence[int] | None = None,
 ) -> LinearLayout:
     """A blocked layout: ``per_thread`` consecutive elements along each axis, then lanes, then warps, along ``order``
     (fastest axis first); what is left repeats over registers, what is too many threads for the tile holds replicas.
+    The blocks of a cluster share out the tile first, along ``block_axes`` (default: the first axis, then the next).
 
     ``lanes``, ``warps`` and ``blocks`` are powers of two.
     """
+    if blocks > 1:
+        part, vectors = deal_blocks(shape, blocks, range(len(shape)) if block_axes is None else block_axes)
+        return distribute(part, order, per_thread, lanes, warps).across(shape, vectors)
     positions = bit_positions(shape)
     left = {axis: list(positions[axis]) for axis in order}
 
@@ -304,7 +372,7 @@ def distribute(
     for axis in order:
         register += take(axis, (per_thread[axis]).bit_length() - 1)
     parts: list[tuple[int, ...]] = []
-    for count in (lanes, warps, blocks):
+    for count in (lanes, warps):
         wanted = count.bit_length() - 1
         vectors: list[int] = []
         for axis in order:
@@ -323,7 +391,8 @@ class Conversion:
     """How to bring a tile from one layout to another.
 
     ``kind``: ``none`` (same placement), ``registers`` (renaming within a thread), ``select`` (within a thread too, but
-    which register it is depends on lane and warp), ``shuffle`` (within a warp), ``shared``.
+    which register it is depends on lane, warp and block), ``shuffle`` (within a warp), ``shared`` (within a block),
+    ``cluster``.
     """
 
     kind: str
@@ -362,7 +431,7 @@ def plan_conversion(source: LinearLayout, target: LinearLayout) -> Conversion:
         return Conversion("registers" if same else "select")
     if reaches(("warp", "block"), ("register", "lane")):
         return Conversion("shuffle")
-    return Conversion("shared")
+    return Conversion("shared" if reaches(("block",), ("register", "lane", "warp")) else "cluster")
 
 
 def register_sources(source: LinearLayout, target: LinearLayout) -> list[int]:
@@ -377,7 +446,7 @@ def register_sources(source: LinearLayout, target: LinearLayout) -> list[int]:
 
 
 def register_changes(source: LinearLayout, target: LinearLayout, name: str) -> list[int]:
-    """For a ``select`` conversion: what each bit of ``name`` (lane or warp), when set, changes the source register's
+    """For a ``select`` conversion: what each bit of ``name`` (lane or outer), when set, changes the source register's
     number by (XOR)."""
     result = []
     for ours, theirs in zip(getattr(source, name), getattr(target, name), strict=True):

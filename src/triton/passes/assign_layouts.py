@@ -19,7 +19,7 @@ asking for each operand in the layout its user needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
@@ -27,7 +27,7 @@ from ..analysis import axis as axis_analysis
 from ..ir.core import Block, Function, Module, Op, Value
 from ..ir.ops import OPS, is_pure
 from ..ir.types import PointerType, TensorType, Type, element_of
-from ..layouts.linear import LinearLayout, distribute, padded
+from ..layouts.linear import LinearLayout, bit_positions, distribute, padded
 
 DotChoice = tuple[LinearLayout, ...]
 
@@ -40,13 +40,14 @@ class DotLayouts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LayoutOptions:
-    """``lanes`` per warp and ``warps`` per program, powers of two; ``access_bits`` is the widest memory access of a
-    thread."""
+    """``lanes`` per warp, ``warps`` per block and ``blocks`` per program, powers of two; ``access_bits`` is the widest
+    memory access of a thread."""
 
     lanes: int
     warps: int
     dot_layouts: DotLayouts
     access_bits: int = 128
+    blocks: int = 1
 
 
 _MEMORY = frozenset({"load", "store", "atomic_rmw", "atomic_cas", "desc_load", "desc_store"})
@@ -103,10 +104,57 @@ def default_layout(shape: tuple[int, ...], options: LayoutOptions) -> LinearLayo
 def coalesced_layout(shape: tuple[int, ...], order: Sequence[int], width: int, options: LayoutOptions) -> LinearLayout:
     """A blocked layout with up to ``width`` consecutive elements of axis ``order[0]`` a thread, fewer while threads are
     idle."""
-    spare = prod(padded(shape)) // (options.lanes * options.warps)
+    spare = prod(padded(shape)) // (options.lanes * options.warps * options.blocks)
     per_thread = [1] * len(shape)
     per_thread[order[0]] = min(width, max(1, spare), padded(shape)[order[0]])
-    return distribute(shape, order, per_thread, options.lanes, options.warps)
+    return distribute(shape, order, per_thread, options.lanes, options.warps, options.blocks)
+
+
+SQUARE = 64
+"""Rows and columns that a block's part of a product keeps while its other axis is larger."""
+
+
+def dot_choice(op: Op, options: LayoutOptions) -> DotChoice:
+    """The target's layouts of a product. In a cluster each block computes a part of the result's rows, or columns, and
+    has the operands that it needs for that: the target is asked about the part."""
+    if options.blocks == 1:
+        return options.dot_layouts(op, options)
+    acc = _shape(op.operands[2])
+    m, n = len(acc) - 2, len(acc) - 1
+    axes = _dot_axes(padded(acc), options.blocks, m)
+    vectors: list[tuple[int, ...]] = []
+    parts: list[TensorType] = []
+    for value, absent in zip(op.operands[:3], (n, m, -1), strict=True):
+        type = value.type
+        assert isinstance(type, TensorType)
+        positions, part, dealt = bit_positions(type.shape), list(type.shape), []
+        for axis in axes:
+            if axis < 0 or axis == absent:
+                dealt.append(0)
+            else:
+                part[axis] = padded(part)[axis] // 2
+                dealt.append(1 << positions[axis][0] << (part[axis].bit_length() - 1))
+        vectors.append(tuple(dealt))
+        parts.append(TensorType(tuple(part), type.element))
+    local = Op(op.kind, [Value(t, Block(), 0) for t in parts], [parts[2]], op.attrs, (), op.loc)
+    chosen = options.dot_layouts(local, replace(options, blocks=1))
+    a, b, c = (x.across(_shape(v), d) for x, v, d in zip(chosen, op.operands, vectors, strict=False))
+    return a, b, c
+
+
+def _dot_axes(acc: tuple[int, ...], blocks: int, m: int) -> list[int]:
+    """The axis of the result that each bit of a block's number takes; -1: blocks compute the same. Batches first; rows
+    before columns, both while large."""
+    left, axes = list(acc), []
+    n = m + 1
+    for _ in range(blocks.bit_length() - 1):
+        wishes = [(0, 1)] if m else []
+        wishes += [(m, SQUARE), (n, SQUARE), (m, 16), (n, 8)]
+        axis = next((axis for axis, least in wishes if left[axis] > least), -1)
+        if axis >= 0:
+            left[axis] //= 2
+        axes.append(axis)
+    return axes
 
 
 def is_cheap(op: Op) -> bool:
@@ -222,7 +270,7 @@ class _Guess:
         known = self.layouts.get(tensors[0]) if tensors else None
         if op.kind in ("dot", "dot_scaled"):
             if op not in self.dots:
-                self.dots[op] = self.options.dot_layouts(op, self.options)
+                self.dots[op] = dot_choice(op, self.options)
             return self.dots[op][2]
         if op.kind == "reduce":
             return self.layout(tensors[0]).without_axis(op.attrs["axis"])

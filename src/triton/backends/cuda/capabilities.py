@@ -6,6 +6,8 @@ from __future__ import annotations
 from ...ir.capabilities import Capabilities
 
 WARP = 32
+CLUSTERS = 90
+"""The first compute capability (times ten) with clusters of thread blocks."""
 SHARED_OPTIN = {
     70: 98304,
     72: 98304,

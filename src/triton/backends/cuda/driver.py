@@ -66,13 +66,21 @@ class CUDADriver(DriverBase):
         return LoadedKernel(kernel, kernel.function, kernel.registers, kernel.local_bytes, kernel.max_threads)
 
     def launch(self, function: Any, grid: tuple[int, int, int], stream: int, args: bytes, metadata: Any) -> None:
-        threads, cluster, shared, cooperative, overlap = metadata
-        libtriton.cuda_launch(function, grid, threads, cluster, shared, stream, args, cooperative, overlap)
+        threads, blocks, cluster, shared, cooperative, overlap = metadata
+        x, y, z = grid
+        if x * blocks > self.max_grid[0]:
+            limit = self.max_grid[0] // blocks
+            raise ValueError(
+                f"grid dimension 0 is {x}; it must lie between 0 and {limit} for programs of {blocks} blocks each"
+            )
+        libtriton.cuda_launch(
+            function, (x * blocks, y, z), threads, cluster, shared, stream, args, cooperative, overlap
+        )
 
     def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
-        threads, cluster, shared, cooperative, overlap = metadata
+        threads, blocks, cluster, shared, cooperative, overlap = metadata
         memory = (scratch.bytes, scratch.alignment, scratch.allocate) if scratch is not None else (0, 1, None)
-        return libtriton.CudaLauncher(module, owner, threads, cluster, shared, cooperative, overlap, *memory)
+        return libtriton.CudaLauncher(module, owner, threads, cluster, shared, cooperative, overlap, *memory, blocks=blocks)
 
     def reaches(self, address: int) -> bool:
         return libtriton.cuda_host_pointer_mapped(address)

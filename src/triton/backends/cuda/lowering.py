@@ -27,18 +27,46 @@ _ORDER = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "a
 _FULL_WARP = "-1"
 
 
+def _special(w: FunctionWriter, name: str) -> str:
+    """A special register, i32."""
+    callee = w.module.declare(_SPECIAL + name, "i32", [])
+    return w.emit(f"call i32 {callee}()")
+
+
 def features(arch: int, contract: bool) -> Features:
     """What code generation for ``arch`` may count on."""
     return Features(fma=True, half_convert=True, half_arith=arch >= 53, contract=contract)
 
 
 @dataclass(frozen=True, slots=True)
+class CudaCluster:
+    """Programs of several thread blocks (PTX ISA, "Cluster of Cooperative Thread Arrays"), from sm_90 on."""
+
+    blocks: int
+
+    def rank(self, w: FunctionWriter) -> str:
+        return _special(w, "cluster.ctarank")
+
+    def barrier(self, w: FunctionWriter) -> None:
+        """PTX ISA "barrier.cluster": arriving releases, waiting acquires, for all of the cluster."""
+        text = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+        w.line(f'call void asm sideeffect "{text}", "~{{memory}}"() {w.module.attributes("convergent nounwind")}')
+
+    def remote(self, w: FunctionWriter, pointer: str, rank: str) -> str:
+        """PTX ISA "mapa" on generic addresses."""
+        generic = w.emit(f"addrspacecast ptr addrspace(3) {pointer} to ptr")
+        pure = w.module.attributes("memory(none) nounwind willreturn")
+        return w.emit(f'call ptr asm "mapa.u64 $0, $1, $2;", "=l,l,r"(ptr {generic}, i32 {rank}) {pure}')
+
+
+@dataclass(frozen=True, slots=True)
 class CudaMachine:
-    """One kernel's machine: architecture and number of warps."""
+    """One kernel's machine: architecture, number of warps, and the cluster where a program is several blocks."""
 
     arch: int
     warps: int
     maxnreg: int | None = None
+    cluster: CudaCluster | None = None
     lanes: int = WARP
 
     # Kernel and program
@@ -48,23 +76,24 @@ class CudaMachine:
 
     def finish(self, module: ModuleWriter, kernel: str) -> None:
         notes = [f'ptr @{kernel}, !"reqntidx", i32 {self.warps * self.lanes}']
+        if self.cluster is not None:
+            notes += [
+                f'ptr @{kernel}, !"cluster_dim_{axis}", i32 {self.cluster.blocks if axis == "x" else 1}'
+                for axis in _AXES
+            ]
         if self.maxnreg:
             notes.append(f'ptr @{kernel}, !"maxnreg", i32 {self.maxnreg}')
         nodes = [module.metadata(f"!{{{note}}}") for note in notes]
         module.named_metadata("nvvm.annotations", nodes)
 
-    def _special(self, w: FunctionWriter, name: str) -> str:
-        callee = w.module.declare(_SPECIAL + name, "i32", [])
-        return w.emit(f"call i32 {callee}()")
-
     def thread(self, w: FunctionWriter) -> str:
-        return self._special(w, "tid.x")
+        return _special(w, "tid.x")
 
     def program_id(self, w: FunctionWriter, axis: int) -> str:
-        return self._special(w, f"ctaid.{_AXES[axis]}")
+        return _special(w, f"{'clusterid' if self.cluster else 'ctaid'}.{_AXES[axis]}")
 
     def num_programs(self, w: FunctionWriter, axis: int) -> str:
-        return self._special(w, f"nctaid.{_AXES[axis]}")
+        return _special(w, f"{'nclusterid' if self.cluster else 'nctaid'}.{_AXES[axis]}")
 
     def barrier(self, w: FunctionWriter) -> None:
         """PTX ISA "bar.sync": also orders memory among the program's threads. One warp needs only ``bar.warp.sync``."""

@@ -24,7 +24,7 @@ from ...passes.shared_products import shared_products
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from . import capabilities as chips
 from . import codegen, mma, wgmma
-from .lowering import CudaMachine, features
+from .lowering import CudaCluster, CudaMachine, features
 
 SCRATCH_ROOM = 32 << 10
 """Shared memory left to conversions and reductions when slots are dealt."""
@@ -35,7 +35,8 @@ PASSES = (Pass("expand dot_scaled", expand_dot_scaled), *TILE_PASSES)
 
 @dataclass(frozen=True)
 class CUDAOptions:
-    """Options of one compilation. ``launch_pdl`` and ``sched4reg`` have no effect yet; ``num_ctas`` can be 1 only."""
+    """Options of one compilation. ``sched4reg`` has no effect. ``num_ctas``: a program is a cluster of so many thread
+    blocks; ``cluster_dims`` puts programs that are one block each into clusters."""
 
     num_warps: int = 4
     num_ctas: int = 1
@@ -68,8 +69,22 @@ class CUDAOptions:
     def __post_init__(self) -> None:
         if self.num_warps not in (1, 2, 4, 8, 16, 32):
             raise OptionError(f"num_warps must be a power of 2 from 1 to 32, got {self.num_warps!r}")
-        if self.num_ctas != 1:
-            raise ValueError("num_ctas other than 1 is not supported yet")
+        if self.num_ctas not in (1, 2, 4, 8, 16):
+            raise OptionError(f"num_ctas must be 1, 2, 4, 8 or 16, got {self.num_ctas!r}")
+        if self.num_ctas == 1:
+            return
+        number = int(self.arch.removeprefix("sm") or 0)
+        if number < chips.CLUSTERS:
+            raise OptionError(
+                f"num_ctas={self.num_ctas} needs clusters of thread blocks, which GPUs have from compute capability "
+                f"9.0 on; this one's is {number // 10}.{number % 10}"
+            )
+        if self.cluster_dims not in ((1, 1, 1), (self.num_ctas, 1, 1)):
+            raise OptionError(
+                f"a program of num_ctas={self.num_ctas} is a cluster of its own; "
+                f"cluster_dims={self.cluster_dims} cannot be given too"
+            )
+        object.__setattr__(self, "cluster_dims", (self.num_ctas, 1, 1))
 
     def hash(self) -> str:
         return repr(sorted(vars(self).items()))
@@ -123,10 +138,12 @@ class CUDABackend(BaseBackend):
                 return wgmma.layouts(op, options)
             return mma.layouts(op, options, self.arch)
 
-        choice = LayoutOptions(chips.WARP, options.num_warps, dots)
+        choice = LayoutOptions(chips.WARP, options.num_warps, dots, blocks=options.num_ctas)
         room = chips.capabilities(self.arch).max_shared_memory or 0
         ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, lambda op: wgmma.fits(op, choice, self.arch))
         steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
+        if options.num_ctas > 1:
+            return run_passes(module, [*steps, Pass("dce after layouts", dce)])
         if self.arch >= 80 and options.num_stages > 1:
             steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
         steps.append(
@@ -136,7 +153,8 @@ class CUDABackend(BaseBackend):
         return run_passes(module, steps)
 
     def lower(self, module: Module, metadata: dict[str, Any], options: CUDAOptions) -> str:
-        machine = CudaMachine(self.arch, options.num_warps, options.maxnreg)
+        cluster = CudaCluster(options.num_ctas) if options.num_ctas > 1 else None
+        machine = CudaMachine(self.arch, options.num_warps, options.maxnreg, cluster)
         writer = ModuleWriter(
             features(self.arch, options.enable_fp_fusion), c_function=lambda name, base: f"__nv_{name}"
         )
@@ -160,6 +178,7 @@ class CUDABackend(BaseBackend):
     def pack_metadata(self, metadata: Any) -> Any:
         return (
             metadata.threads,
+            metadata.num_ctas,
             tuple(metadata.cluster_dims),
             metadata.shared,
             bool(metadata.launch_cooperative_grid),

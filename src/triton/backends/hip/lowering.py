@@ -52,6 +52,7 @@ class HipMachine:
     printf: bool = False
     tile_side: int = 0  # of the matrix instructions; 0 for what fits
     bounded: frozenset[str] = frozenset()  # parameters that point to less than 2 GiB
+    cluster: None = None  # workgroups do not reach each other's memory
     offsets: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # see buffer.py
     copies: list[tuple[str, str, int]] = field(default_factory=list)  # loaded, to be written to shared memory
 

@@ -18,7 +18,8 @@ def convert_layout(c: Context, op: Op) -> None:
 
 
 def converted(c: Context, cells: Sequence[Cell], source: LinearLayout, target: LinearLayout) -> list[Cell]:
-    """The same tile, held in ``target``: by renaming registers where that suffices, else through shared memory."""
+    """The same tile, held in ``target``: by renaming registers where that suffices, else through shared memory, that of
+    the own block where that suffices."""
     kind = plan_conversion(source, target).kind
     if kind == "none":
         return list(cells)
@@ -26,15 +27,19 @@ def converted(c: Context, cells: Sequence[Cell], source: LinearLayout, target: L
         return [cells[r] for r in register_sources(source, target)]
     if kind == "select":
         return _selected(c, cells, source, target)
+    if kind == "shared" and source.block == target.block:
+        own = source.within_block(), target.within_block()
+        if own[0] is not None and own[1] is not None:
+            source, target = own
     plan = plan_shared(source, target, memory_bytes(cells[0].element))
-    store_tile(c, cells, source, plan)
+    store_tile(c, cells, source, plan, wide=kind == "cluster")
     return load_tile(c, cells[0].element, target, plan)
 
 
 def _selected(c: Context, cells: Sequence[Cell], source: LinearLayout, target: LinearLayout) -> list[Cell]:
     """Each thread picks among its registers, by bits of its lane and warp number."""
     found = list(cells)
-    for name, number in (("lane", c.lane), ("warp", c.warp)):
+    for name, number in (("lane", c.lane), ("outer", c.warp)):
         for bit, change in enumerate(register_changes(source, target, name)):
             if change:
                 test = c.w.emit(f"icmp ne i32 {c.w.emit(f'and i32 {number}, {1 << bit}')}, 0")
@@ -42,10 +47,10 @@ def _selected(c: Context, cells: Sequence[Cell], source: LinearLayout, target: L
     return [found[r] for r in register_sources(source, target)]
 
 
-def store_tile(c: Context, cells: Sequence[Cell], layout: LinearLayout, plan: SharedPlan) -> None:
+def store_tile(c: Context, cells: Sequence[Cell], layout: LinearLayout, plan: SharedPlan, wide: bool = True) -> None:
     """Writes a tile to scratch by ``plan``. Replicas write the same values to the same places."""
     width = memory_bytes(cells[0].element)
-    c.scratch_write(plan.elements * width)
+    c.scratch_write(plan.elements * width, wide)
     for r in range(0, layout.registers, plan.vector):
         c.put_shared(place(c, layout, r, plan, width), cells[r : r + plan.vector])
 
@@ -63,11 +68,11 @@ def load_tile(c: Context, element: ElementType, layout: LinearLayout, plan: Shar
 def place(c: Context, layout: LinearLayout, register: int, plan: SharedPlan, width: int, base: int = 0) -> str:
     """The shared pointer of the element in ``register``."""
     lane = [plan.address(v) * width for v in layout.lane]
-    warp = [plan.address(v) * width for v in layout.warp]
-    thread = c.thread_part(lane, warp)
+    outer = [plan.address(v) * width for v in layout.outer]
+    thread = c.thread_part(lane, outer)
     mine = plan.address(layout(register)) * width
     if thread != "0" and mine:
-        overlap = any(v & mine for v in (*lane, *warp))
+        overlap = any(v & mine for v in (*lane, *outer))
         if overlap:
             return c.shared_at(c.w.emit(f"xor i32 {thread}, {mine}"), base)
         return c.shared_at(thread, base + mine)

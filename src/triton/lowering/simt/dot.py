@@ -28,7 +28,7 @@ def fma_dot(c: Context, op: Op) -> list[Cell]:
     sizes = [batch * m * k, batch * k * n]
     kinds = [kind_of(v) for v in (a, b)]
     second = -(-sizes[0] * memory_bytes(kinds[0]) // 16) * 16
-    c.scratch_write(second + sizes[1] * memory_bytes(kinds[1]))
+    c.scratch_write(second + sizes[1] * memory_bytes(kinds[1]), wide=False)
     _store_row_major(c, c.tile(a), c.layout(a), 0)
     _store_row_major(c, c.tile(b), c.layout(b), second)
     c.scratch_ready()

@@ -171,7 +171,7 @@ def _join(c: Context, op: Op) -> None:
     if not isinstance(first.type, TensorType):
         at = [layout(r) for r in range(layout.registers)]
         pair = (c.scalar(first), c.scalar(second))
-        if not any((*layout.lane, *layout.warp)):
+        if not any((*layout.lane, *layout.outer)):
             c.set(result, [pair[i] for i in at])
             return
         cells = []
@@ -184,7 +184,7 @@ def _join(c: Context, op: Op) -> None:
     halves = [convert.converted(c, c.tile(v), c.layout(v), needed) for v in op.operands]
     where = {needed(r): r for r in range(needed.registers)}
     cells = []
-    spread = any(v & 1 for v in (*layout.lane, *layout.warp))
+    spread = any(v & 1 for v in (*layout.lane, *layout.outer))
     for r in range(layout.registers):
         flat = layout(r)
         options = [h[where[flat >> 1]] for h in halves]
@@ -199,7 +199,8 @@ def _join(c: Context, op: Op) -> None:
 def _split(c: Context, op: Op) -> None:
     source = op.operands[0]
     if not isinstance(op.results[0].type, TensorType):
-        whole = LinearLayout((2,), (1,), (0,) * len(c.layout(source).lane), (0,) * len(c.layout(source).warp))
+        given = c.layout(source)
+        whole = LinearLayout((2,), (1,), *((0,) * len(v) for v in (given.lane, given.warp, given.block)))
         cells = convert.converted(c, c.tile(source), c.layout(source), whole)
         for result, cell in zip(op.results, cells, strict=True):
             c.set(result, [cell])
@@ -296,7 +297,8 @@ def _barrier(c: Context, op: Op) -> None:
 
 
 def _dot(c: Context, op: Op) -> None:
-    c.set(op.results[0], c.machine.dot(c, op))
+    """Each block of a cluster multiplies for its part of the result, as a program of one block would."""
+    c.set(op.results[0], c.machine.dot(c, c.within_block(op)))
 
 
 def _print(c: Context, op: Op) -> None:
@@ -308,6 +310,7 @@ def _assert(c: Context, op: Op) -> None:
 
 
 def _return(c: Context, op: Op) -> None:
+    c.leave()
     cells = [c.scalar(v) for v in op.operands]
     if not cells:
         c.w.ret()

@@ -15,6 +15,23 @@ if TYPE_CHECKING:
 SHARED_SPACE = 3
 
 
+class Cluster(Protocol):
+    """What a machine supplies whose programs may be clusters of several blocks of threads. Each block has shared memory
+    of its own, which the others can reach."""
+
+    @property
+    def blocks(self) -> int: ...
+
+    def rank(self, w: FunctionWriter) -> str:
+        """This block's number within the program, i32."""
+
+    def barrier(self, w: FunctionWriter) -> None:
+        """All threads of all blocks of the program meet; shared and global memory written before is seen after."""
+
+    def remote(self, w: FunctionWriter, pointer: str, rank: str) -> str:
+        """The place at ``pointer`` (in this block's shared memory) in that of block ``rank``, as a generic pointer."""
+
+
 class Machine(Protocol):
     """Operands named ``text`` are LLVM operands without their type. ``predicate`` is an i1 operand, or None for
     always."""
@@ -23,20 +40,25 @@ class Machine(Protocol):
     def lanes(self) -> int: ...
 
     @property
-    def warps(self) -> int: ...
+    def warps(self) -> int:
+        """Warps of a block."""
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """None where a program is one block."""
 
     def kernel(self, module: ModuleWriter, name: str, params: Sequence[str]) -> FunctionWriter:
         """Starts the kernel's function: calling convention, launch bounds, attributes."""
 
     def thread(self, w: FunctionWriter) -> str:
-        """This thread's number within the program, i32."""
+        """This thread's number within its block, i32."""
 
     def program_id(self, w: FunctionWriter, axis: int) -> str: ...
 
     def num_programs(self, w: FunctionWriter, axis: int) -> str: ...
 
     def barrier(self, w: FunctionWriter) -> None:
-        """All threads of the program meet; shared and global memory written before is seen after."""
+        """All threads of the block meet; shared and global memory written before is seen after."""
 
     def shuffle(self, w: FunctionWriter, kind: str, text: str, amount: str) -> str:
         """An i32 from another lane: ``xor`` (lane ^ amount), ``up`` (lane - amount), ``down`` (lane + amount),

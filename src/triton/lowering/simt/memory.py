@@ -99,7 +99,8 @@ def poll(c: Context, op: Op) -> None:
 
 
 def told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner: str) -> list[Cell]:
-    """The owners' cells, brought to the replicas through shared memory."""
+    """The owners' cells, brought to the replicas through shared memory. Each block of a cluster has replicas of all
+    that it does not own."""
     kind = cells[0].element
     width = memory_bytes(kind)
     elements = 1 << layout.total_bits if layout is not None else 1

@@ -113,10 +113,14 @@ def _greater(c: Context, a: Cell, b: Cell) -> str:
 
 def _from_warp(c: Context, cells: list[Cell], layout: LinearLayout, distance: int) -> list[Cell]:
     """The same registers and lanes of the warp whose number differs by ``distance`` in one bit."""
+    position = distance.bit_length() - 1
+    wide = position >= len(layout.warp)
+    if not wide:
+        layout = layout.within_block() or layout
     bits = layout.total_bits
     plan = SharedPlan(tuple(1 << b for b in range(bits)), 1, 1 << bits)
-    vector = layout.warp[distance.bit_length() - 1]
-    store_tile(c, cells, layout, plan)
+    vector = layout.outer[position]
+    store_tile(c, cells, layout, plan, wide)
     c.scratch_ready()
     width = memory_bytes(cells[0].element)
     found = []
@@ -133,14 +137,14 @@ def histogram(c: Context, op: Op) -> None:
     source, result = op.operands[0], op.results[0]
     layout, bins = c.layout(source), op.attrs["bins"]
     mask = c.tile(op.operands[1]) if len(op.operands) > 1 else None
-    threads = c.machine.lanes * c.machine.warps
+    threads = c.machine.lanes * c.machine.warps * c.blocks
     c.scratch_write(4 * max(bins, threads))
     for start in range(0, bins, threads):
         at = w.emit(f"add nuw nsw i32 {c.thread}, {start}")
         test = w.emit(f"icmp ult i32 {at}, {bins}")
         with w.branch(test, "clear"):
             c.put_shared(c.shared_at(w.emit(f"mul nuw nsw i32 {at}, 4")), [c.constant(i32, 0)])
-    c.machine.barrier(w)
+    c.scratch_written()
     kind = element_of(source.type)
     assert isinstance(kind, ScalarType)
     owner = c.is_first_replica(layout)
@@ -156,7 +160,7 @@ def histogram(c: Context, op: Op) -> None:
             elif kind.bits > 32:
                 index = w.emit(f"trunc {cell.type} {index} to i32")
             pointer = c.shared_at(w.emit(f"mul nuw nsw i32 {index}, 4"))
-            w.emit(f"atomicrmw add ptr addrspace(3) {pointer}, i32 1 monotonic")
+            w.emit(f"atomicrmw add {pointer}, i32 1 monotonic")
     c.scratch_ready()
     target = c.layout(result)
     if all(n & n - 1 == 0 for n in target.shape):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ...ir.core import Block, Op
 from ...ir.types import TensorType
 from ...ir.types import i1 as _I1
-from ...layouts.linear import LinearLayout, bit_positions, distribute
+from ...layouts.linear import LinearLayout, bit_positions, deal_blocks, distribute
 from ..writer import Cell
 from .context import Context, memory_bytes
 from .convert import converted
@@ -54,7 +54,7 @@ def axis_bits(layout: LinearLayout, axis: int) -> list[tuple[str, int]] | None:
     bits = bit_positions(layout.shape)[axis]
     places: dict[int, tuple[str, int]] = {}
     inside = sum(1 << b for b in bits)
-    for name in ("register", "lane", "warp"):
+    for name in ("register", "lane", "outer"):
         for position, vector in enumerate(getattr(layout, name)):
             if vector & inside:
                 if vector & vector - 1 or vector.bit_length() - 1 in places:
@@ -64,7 +64,7 @@ def axis_bits(layout: LinearLayout, axis: int) -> list[tuple[str, int]] | None:
 
 
 def _in_order(bits: Sequence[tuple[str, int]]) -> bool:
-    rank = {"register": 0, "lane": 1, "warp": 2}
+    rank = {"register": 0, "lane": 1, "outer": 2}
     steps = [rank[name] for name, _ in bits]
     return steps == sorted(steps)
 
@@ -88,13 +88,15 @@ def reduce(c: Context, op: Op) -> None:
 
 
 def ordered_layout(c: Context, shape: tuple[int, ...], axis: int) -> LinearLayout:
-    """A layout in which the axis bits lie in registers, then lanes, then warps, from low to high."""
-    order = [axis, *(d for d in reversed(range(len(shape))) if d != axis)]
-    threads = c.machine.lanes * c.machine.warps
-    size = 1 << len(bit_positions(shape)[axis])
+    """A layout in which the axis bits lie in registers, then lanes, then warps, then (where the other axes are too
+    small for them) blocks, from low to high."""
+    others = [d for d in range(len(shape)) if d != axis]
+    block_axes = [*others, axis]
+    part, _ = deal_blocks(shape, c.blocks, block_axes)
     per_thread = [1] * len(shape)
-    per_thread[axis] = max(1, size // threads)
-    return distribute(shape, order, per_thread, c.machine.lanes, c.machine.warps)
+    per_thread[axis] = max(1, (1 << len(bit_positions(part)[axis])) // (c.machine.lanes * c.machine.warps))
+    order = [axis, *reversed(others)]
+    return distribute(shape, order, per_thread, c.machine.lanes, c.machine.warps, c.blocks, block_axes)
 
 
 def reduce_tile(c: Context, region: Block, axis: int, layout: LinearLayout, tiles: Sequence[list[Cell]]) -> list[Group]:
@@ -104,12 +106,12 @@ def reduce_tile(c: Context, region: Block, axis: int, layout: LinearLayout, tile
     size = layout.shape[axis]
     padded = bool(size & size - 1)
     live = {r: [t[r] for t in tiles] for r in range(layout.registers)}
-    first = {"register": 0, "lane": 1, "warp": 2}
+    first = {"register": 0, "lane": 1, "outer": 2}
     order = sorted(range(len(bits)), key=lambda b: (first[bits[b][0]], b))
     done = 0  # axis bits already combined
     for bit in order:
         name, position = bits[bit]
-        if name == "warp":
+        if name == "outer":
             break
         done |= 1 << bit
         if name == "register":
@@ -120,7 +122,7 @@ def reduce_tile(c: Context, region: Block, axis: int, layout: LinearLayout, tile
         else:
             for r in live:
                 live[r] = _lane_step(c, region, layout, axis, r, live[r], position, bit, done if padded else -1)
-    warps = [bits[b][1] for b in order if bits[b][0] == "warp"]
+    warps = [bits[b][1] for b in order if bits[b][0] == "outer"]
     groups = [live[r] for r in sorted(live)]
     if warps:
         groups = _across_warps(c, region, layout, axis, groups, sorted(live), warps, bits, done if padded else -1)
@@ -162,6 +164,11 @@ def _lane_step(
     return _combine_valid(c, region, earlier, later, w.emit(f"icmp ult i32 {at}, {layout.shape[axis]}"))
 
 
+def _share(layout: LinearLayout, wide: bool) -> LinearLayout:
+    """What a region of scratch memory holds of a tile: all of it, or (for a block's own region) the block's part."""
+    return layout if wide else layout.within_block() or layout
+
+
 def _across_warps(
     c: Context,
     region: Block,
@@ -173,18 +180,19 @@ def _across_warps(
     bits: Sequence[tuple[str, int]],
     done: int,
 ) -> list[Group]:
-    """Every warp writes its partial results; after a barrier every thread combines those of all warps, in axis
-    order."""
+    """Every warp writes its partial results; after a barrier every thread combines those of all warps (of the cluster,
+    where the axis goes through blocks), in axis order."""
     w = c.w
-    slice = layout.without_axis(axis)
+    wide = max(warps) >= len(layout.warp)
+    slice = _share(layout.without_axis(axis), wide)
     places = 1 << slice.total_bits
     count = 1 << len(warps)
     offsets, total = [], 0
     for cell in groups[0]:
         offsets.append(total)
         total += -(-places * count * memory_bytes(cell.element) // 16) * 16
-    c.scratch_write(total)
-    vectors = [0] * len(layout.warp)
+    c.scratch_write(total, wide)
+    vectors = [0] * len(layout.outer)
     for number, position in enumerate(warps):
         vectors[position] = 1 << number
     part = c.thread_part((), vectors)  # which of the partial results this warp has
@@ -199,7 +207,7 @@ def _across_warps(
             c.put_shared(pointer(cell, item, index, part), [cell])
     c.scratch_ready()
     results: list[Group] = []
-    axis_bit = {position: bit for bit, (name, position) in enumerate(bits) if name == "warp"}
+    axis_bit = {position: bit for bit, (name, position) in enumerate(bits) if name == "outer"}
     for group, index, register in zip(groups, indices, registers, strict=True):
         total_group: Group = []
         for which in range(count):
@@ -246,7 +254,7 @@ class _Scan:
         assert bits is not None and _in_order(bits)
         self.register_bits = [p for name, p in bits if name == "register"]
         self.lane_bits = [p for name, p in bits if name == "lane"]
-        self.warp_bits = [p for name, p in bits if name == "warp"]
+        self.warp_bits = [p for name, p in bits if name == "outer"]
         size = layout.shape[axis]
         self.padded = (
             bool(size & size - 1) and reverse
@@ -328,9 +336,10 @@ class _Scan:
         """Adds what earlier warps add up to; each warp's last lane (in scan direction) publishes the warp's total."""
         c, w, layout = self.c, self.c.w, self.layout
         count = 1 << len(self.warp_bits)
-        slice = layout.without_axis(self.axis)
+        wide = max(self.warp_bits) >= len(layout.warp)
+        slice = _share(layout.without_axis(self.axis), wide)
         places = 1 << slice.total_bits
-        vectors = [0] * len(layout.warp)
+        vectors = [0] * len(layout.outer)
         for number, position in enumerate(self.warp_bits):
             vectors[position] = 1 << number
         part = c.thread_part((), vectors)
@@ -343,7 +352,7 @@ class _Scan:
         for cell in items:
             offsets.append(total)
             total += -(-places * count * memory_bytes(cell.element) // 16) * 16
-        c.scratch_write(total)
+        c.scratch_write(total, wide)
 
         def pointer(item: int, which: str) -> str:
             at = w.emit(f"add nuw nsw i32 {w.emit(f'mul nuw nsw i32 {which}, {places}')}, {index}")

@@ -8,8 +8,7 @@ from ...ir.types import PointerType, SharedType, element_of
 from ...layouts.linear import LinearLayout
 from ...layouts.placement import access_plan
 from ...layouts.shared import SharedPlan
-from .context import SHARED, Context, memory_bytes
-from .machine import SHARED_SPACE
+from .context import SHARED, SHARED_POINTER, Context, memory_bytes
 from .memory import access_width
 
 
@@ -36,13 +35,13 @@ def inner_axis(buffer: Value) -> int:
 def _pointer(c: Context, base: str, layout: LinearLayout, plan: SharedPlan, width: int, register: int) -> str:
     """The shared pointer of the element in ``register`` of a tile at byte offset ``base``."""
     lane = [plan.address(v) * width for v in layout.lane]
-    warp = [plan.address(v) * width for v in layout.warp]
-    thread = c.thread_part(lane, warp)
+    outer = [plan.address(v) * width for v in layout.outer]
+    thread = c.thread_part(lane, outer)
     mine = plan.address(layout(register)) * width
     if mine:
         thread = str(mine) if thread == "0" else c.w.emit(f"xor i32 {thread}, {mine}")
     at = thread if base == "0" else base if thread == "0" else c.w.emit(f"add nuw nsw i32 {base}, {thread}")
-    return c.w.emit(f"getelementptr inbounds i8, ptr addrspace({SHARED_SPACE}) {SHARED}, i32 {at}")
+    return c.w.emit(f"getelementptr inbounds i8, {SHARED_POINTER} {SHARED}, i32 {at}")
 
 
 def alloc_shared(c: Context, op: Op) -> None:
@@ -77,7 +76,7 @@ def async_commit(c: Context, op: Op) -> None:
 
 def async_wait(c: Context, op: Op) -> None:
     c.machine.async_wait(c.w, op.attrs["pending"])
-    c.barrier()
+    c.block_barrier()
 
 
 def shared_load(c: Context, op: Op) -> None:
@@ -88,7 +87,7 @@ def shared_load(c: Context, op: Op) -> None:
     base = slot_address(c, buffer, slot)
     cells = []
     for r in range(0, layout.registers, plan.vector):
-        cells += c.get_shared(_pointer(c, base, layout, plan, width, r), element, plan.vector)
+        cells += c.get_shared(SHARED_POINTER + " " + _pointer(c, base, layout, plan, width, r), element, plan.vector)
     c.set(op.results[0], cells)
 
 
@@ -100,11 +99,12 @@ def shared_store(c: Context, op: Op) -> None:
     plan = access_plan(layout, inner_axis(buffer), width)
     base = slot_address(c, buffer, slot)
     cells = c.tile(value)
-    c.barrier()
+    c.block_barrier()
     for r in range(0, layout.registers, plan.vector):
-        c.put_shared(_pointer(c, base, layout, plan, width, r), cells[r : r + plan.vector])
+        pointer = _pointer(c, base, layout, plan, width, r)
+        c.put_shared(f"{SHARED_POINTER} {pointer}", cells[r : r + plan.vector])
     c.machine.shared_written(c.w)
-    c.barrier()
+    c.block_barrier()
 
 
 def dot_shared(c: Context, op: Op) -> None:
