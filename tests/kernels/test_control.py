@@ -168,6 +168,28 @@ def helper_kernel(x, z, w, B: tl.constexpr):
     tl.store(z + i, p + q - u)
 
 
+@triton.jit(noinline=True)
+def largest_apart(p, B: tl.constexpr):
+    return tl.max(tl.load(p + tl.arange(0, B)), 0)
+
+
+@triton.jit
+def reductions_apart_kernel(x, z, n, B: tl.constexpr):
+    total = tl.sum(tl.load(x + tl.arange(0, B)), 0)
+    for _ in range(n):
+        total = largest_apart(x, B) + tl.sum(tl.load(x + tl.arange(0, B)) + total, 0)
+    tl.store(z, total)
+
+
+def test_a_function_apart_that_reduces(launch):
+    x, z = sample("int32", 500), empty("int32", 1)
+    launch(reductions_apart_kernel, (1,), x, z, 3, B=500)
+    total = x.raw.sum(dtype=np.int32)
+    for _ in range(3):
+        total = x.raw.max() + (x.raw + total).sum(dtype=np.int32)
+    assert z.raw[0] == total
+
+
 @pytest.mark.parametrize("b", [1, 7, 64])
 def test_nested_functions(launch, b):
     x, z, w = sample("int32", b), empty("int32", b), empty("int32", b)

@@ -20,7 +20,9 @@ from triton.layouts.linear import (
 )
 
 
-def random_layout(rng: random.Random, shape: tuple[int, ...], lanes: int = 5, warps: int = 2) -> LinearLayout:
+def random_layout(
+    rng: random.Random, shape: tuple[int, ...], lanes: int = 5, warps: int = 2, blocks: int = 0
+) -> LinearLayout:
     """A random surjective layout: a random invertible matrix dealt to inputs, with replicas where threads are left
     over."""
     bits = sum((n - 1).bit_length() for n in shape)
@@ -29,13 +31,13 @@ def random_layout(rng: random.Random, shape: tuple[int, ...], lanes: int = 5, wa
         v = rng.randrange(1, 1 << bits)
         if rank_of([*vectors, v]) == len(vectors) + 1:
             vectors.append(v)
-    slots = ["lane"] * lanes + ["warp"] * warps
+    slots = ["lane"] * lanes + ["warp"] * warps + ["block"] * blocks
     rng.shuffle(slots)
-    dealt: dict[str, list[int]] = {"register": [], "lane": [], "warp": []}
+    dealt: dict[str, list[int]] = {"register": [], "lane": [], "warp": [], "block": []}
     for name in slots:
         dealt[name].append(vectors.pop() if vectors and rng.random() < 0.8 else 0)
     dealt["register"] = vectors
-    return LinearLayout(shape, *(tuple(dealt[n]) for n in ("register", "lane", "warp")))
+    return LinearLayout(shape, *(tuple(dealt[n]) for n in ("register", "lane", "warp", "block")))
 
 
 def held(layout: LinearLayout) -> set[int]:
@@ -93,6 +95,52 @@ def test_conversion_plan_is_possible(seed: int) -> None:
                 assert need <= warp
     if kind in ("none",):
         assert source == target
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_conversions_that_cross_blocks_are_told_apart(seed: int) -> None:
+    rng = random.Random(seed)
+    source, target = (random_layout(rng, (8, 16), 2, 1, 2) for _ in range(2))
+    if seed % 2:
+        vectors = [*source.register, *source.lane, *source.warp]
+        rng.shuffle(vectors)
+        n = len(source.register)
+        target = LinearLayout((8, 16), tuple(vectors[:n]), tuple(vectors[n:-1]), (vectors[-1],), source.block)
+
+    def block(layout: LinearLayout, number: int) -> set[int]:
+        threads = [(lane, w) for lane in range(layout.lanes) for w in range(layout.warps)]
+        return {layout(r, lane, w, number) for r in range(layout.registers) for lane, w in threads}
+
+    stays = all(block(target, b) <= block(source, b) for b in range(4))
+    assert (plan_conversion(source, target).kind == "cluster") is not stays
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("shape", [(1,), (3,), (300,), (2, 100), (64, 64), (1, 5, 7), (4, 1, 33)])
+def test_blocks_hold_parts_or_replicas(shape: tuple[int, ...], blocks: int) -> None:
+    order = tuple(reversed(range(len(shape))))
+    layout = distribute(shape, order, (1,) * len(shape), 32, 4, blocks)
+    assert len(layout.block) == blocks.bit_length() - 1
+    parts = []
+    for b in range(blocks):
+        threads = [(lane, w) for lane in range(32) for w in range(4)]
+        parts.append({layout(r, lane, w, b) for r in range(layout.registers) for lane, w in threads})
+    total = 1 << layout.total_bits
+    assert set().union(*parts) == set(range(total)) and {len(p) for p in parts} == {max(1, total // blocks)}
+    own = layout.within_block()
+    assert own is not None and 1 << own.total_bits == len(parts[0]) and own.registers == layout.registers
+    assert own.across(shape, layout.block) == layout
+
+
+def test_parts_keep_real_sizes_of_axes_that_blocks_do_not_share() -> None:
+    layout = distribute((8, 5), (1, 0), (1, 1), 4, 2, 4)
+    own = layout.within_block()
+    assert layout.block == (1 << 4, 1 << 5) and own is not None and own.shape == (2, 5)
+
+
+def test_parts_need_bits_of_their_own() -> None:
+    assert LinearLayout((4, 4), (1, 2), (4,), (), (12,)).within_block() is None
+    assert LinearLayout((4, 4), (1, 6), (4,), (8,), (2,)).within_block() is None
 
 
 def test_register_conversion_of_reordered_registers() -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from ..ir.core import Block, Function, Location, Module, Op, Value, clone_op
 from ..ir.table import IRError
+from ..ir.types import PointerType, ScalarType
 
 
 def inline(module: Module) -> Module:
@@ -35,6 +36,17 @@ def inline(module: Module) -> Module:
                 reached.add(name)
                 kept.append(module.functions[name])
     module.functions = {name: f for name, f in module.functions.items() if name in reached}
+    return module
+
+
+def inline_tensors(module: Module) -> Module:
+    """Lets functions that have tensors be inlined even where ``noinline`` asks otherwise: on a GPU a tensor has no home
+    to be passed in, and what threads exchange lies in shared memory, which the kernel deals out."""
+    for function in module.functions.values():
+        values = [*function.args, *(r for op in function.body.walk() for r in op.results)]
+        types = [*(v.type for v in values), *function.result_types]
+        if any(not isinstance(t, (ScalarType, PointerType)) for t in types):
+            function.attrs.pop("noinline", None)
     return module
 
 

@@ -80,7 +80,8 @@ class CUDADriver(DriverBase):
     def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
         threads, blocks, cluster, shared, cooperative, overlap = metadata
         memory = (scratch.bytes, scratch.alignment, scratch.allocate) if scratch is not None else (0, 1, None)
-        return libtriton.CudaLauncher(module, owner, threads, cluster, shared, cooperative, overlap, *memory, blocks=blocks)
+        options = (threads, cluster, shared, cooperative, overlap)
+        return libtriton.CudaLauncher(module, owner, *options, *memory, blocks=blocks)
 
     def reaches(self, address: int) -> bool:
         return libtriton.cuda_host_pointer_mapped(address)

@@ -11,12 +11,12 @@ from ..._C import libtriton
 from ...errors import OptionError
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module, Op
-from ...ir.types import PointerType, ScalarType
 from ...lowering.simt.lower import lower_module
 from ...lowering.writer import ModuleWriter
 from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts
 from ...passes.dce import dce
 from ...passes.expand_dot_scaled import expand_dot_scaled
+from ...passes.inline import inline_tensors
 from ...passes.manager import Pass, run_passes
 from ...passes.pipeline import TILE_PASSES
 from ...passes.pipeline_loads import PipelineOptions, pipeline_loads
@@ -123,7 +123,7 @@ class CUDABackend(BaseBackend):
         return chips.capabilities(self.arch)
 
     def add_stages(self, stages: dict[str, Stage], options: CUDAOptions, language: Language = Language.TRITON) -> None:
-        stages["ttir"] = lambda module, metadata: run_passes(_inline_tensors(module), PASSES)
+        stages["ttir"] = lambda module, metadata: run_passes(inline_tensors(module), PASSES)
         stages["ttgir"] = lambda module, metadata: self.lay_out(module, options)
         stages["llir"] = lambda module, metadata: self.lower(module, metadata, options)
         stages["ptx"] = lambda text, metadata: codegen.make_ptx(text, self.arch, options.ptx_version)
@@ -184,13 +184,3 @@ class CUDABackend(BaseBackend):
             bool(metadata.launch_cooperative_grid),
             bool(metadata.launch_pdl),
         )
-
-
-def _inline_tensors(module: Module) -> Module:
-    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to
-    be passed in."""
-    for function in module.functions.values():
-        types = [*(v.type for v in function.args), *function.result_types]
-        if any(not isinstance(t, (ScalarType, PointerType)) for t in types):
-            function.attrs.pop("noinline", None)
-    return module

@@ -10,7 +10,6 @@ from ..._C import libtriton
 from ...errors import OptionError
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module, Op
-from ...ir.types import PointerType, ScalarType
 from ...lowering.simt.context import SHARED
 from ...lowering.simt.lower import lower_module
 from ...lowering.simt.machine import SHARED_SPACE
@@ -18,6 +17,7 @@ from ...lowering.writer import ModuleWriter
 from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts
 from ...passes.dce import dce
 from ...passes.expand_dot_scaled import expand_dot_scaled
+from ...passes.inline import inline_tensors
 from ...passes.manager import Pass, run_passes
 from ...passes.pipeline import TILE_PASSES
 from ...passes.pipeline_loads import PipelineOptions, pipeline_loads
@@ -125,7 +125,7 @@ class HIPBackend(BaseBackend):
         is seen once."""
         products = self.products(options)
         expand = Pass("expand dot_scaled", lambda m: expand_dot_scaled(m, products.takes_scaled))
-        return run_passes(_inline_tensors(module), (expand, *TILE_PASSES))
+        return run_passes(inline_tensors(module), (expand, *TILE_PASSES))
 
     def lay_out(self, module: Module, options: HIPOptions) -> Module:
         """Layouts first; then copies ahead, because they need to know them; the loads they replace last."""
@@ -213,13 +213,3 @@ def _sized_shared(text: str, size: int) -> str:
     before, found, after = text.partition(open_ended)
     assert found, "the lowering declares shared memory otherwise"
     return before + sized + after
-
-
-def _inline_tensors(module: Module) -> Module:
-    """Functions that take or give tensors are inlined even where ``noinline`` asks otherwise: a tensor has no home to
-    be passed in."""
-    for function in module.functions.values():
-        types = [*(v.type for v in function.args), *function.result_types]
-        if any(not isinstance(t, (ScalarType, PointerType)) for t in types):
-            function.attrs.pop("noinline", None)
-    return module
