@@ -11,7 +11,7 @@
 
 #include "arguments.h"
 #include "arrays.h"
-#include "cuda_launch.h"
+#include "gpu_launch.h"
 
 namespace triton {
 namespace {
@@ -93,7 +93,7 @@ PyType_Spec kernel_spec = {"triton._C.libtriton.CpuKernel", sizeof(KernelObject)
 
 struct Dispatcher {
   std::string name;
-  bool gpu = false;  // where calls without arrays go
+  gpu::Driver* gpu = nullptr;  // of the GPUs that calls without arrays go to; null: they run on the CPU
   std::vector<Parameter> parameters;
   std::vector<Ref> option_names;  // met so far, so that known ones are recognised by identity
   Ref on_miss;
@@ -212,7 +212,7 @@ struct Prepared {
     overlap = arguments.overlap();
     gpu = arguments.gpu();
     const bool ask = gpu == Arguments::kSomeGpu || (gpu == Arguments::kNowhere && dispatcher.gpu);
-    if (ask && !cuda_current_gpu(&gpu)) return false;
+    if (ask && !current_gpu(dispatcher.gpu, &gpu)) return false;
     return make_key(dispatcher, call, arguments, overlap, gpu, &key);
   }
 
@@ -293,7 +293,7 @@ Ref call_grid(const Dispatcher& dispatcher, PyObject* grid, const BoundCall& cal
 
 bool is_cpu_kernel(PyObject* object) { return Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(kernel_type); }
 
-bool is_kernel(PyObject* object) { return is_cpu_kernel(object) || is_cuda_launcher(object); }
+bool is_kernel(PyObject* object) { return is_cpu_kernel(object) || is_gpu_launcher(object); }
 
 // The kernel for a prepared call, asking on_miss when there is none yet. New reference. on_miss gets the grid too, for
 // calls that it launches itself.
@@ -334,12 +334,12 @@ bool launch_on_cpu(const KernelObject* kernel, const Dispatcher& dispatcher, con
 }
 
 // Host memory is within reach of a GPU only where it is pinned.
-bool check_host_pointers(const Dispatcher& dispatcher, const Prepared& prepared) {
+bool check_host_pointers(PyObject* launcher, const Dispatcher& dispatcher, const Prepared& prepared) {
   for (const Leaf& leaf : prepared.arguments.leaves()) {
-    if (leaf.kind != LeafKind::pointer || leaf.device != 0 || leaf.address || cuda::host_pointer_mapped(leaf.bits))
+    if (leaf.kind != LeafKind::pointer || leaf.device != 0 || leaf.address || gpu_launcher_driver(launcher)->host_pointer_mapped(leaf.bits))
       continue;
     PyErr_Format(PyExc_ValueError, "argument %R is on device 'cpu', the launch needs 'cuda:%d'",
-                 dispatcher.parameters[leaf.parameter].name.get(), prepared.gpu);
+                 dispatcher.parameters[leaf.parameter].name.get(), gpu_launcher_device(launcher));
     return false;
   }
   return true;
@@ -347,12 +347,12 @@ bool check_host_pointers(const Dispatcher& dispatcher, const Prepared& prepared)
 
 bool launch_on_gpu(PyObject* launcher, const Dispatcher& dispatcher, const Prepared& prepared, const int64_t* sizes,
                    PyObject* stream) {
-  if (!check_host_pointers(dispatcher, prepared)) return false;
+  if (!check_host_pointers(launcher, dispatcher, prepared)) return false;
   if (sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0) return true;
   std::vector<uint64_t> slots;
   slots.reserve(32);
   prepared.arguments.fill_slots(&slots);
-  return cuda_launch(launcher, sizes, stream, prepared.gpu, &slots);
+  return gpu_launch(launcher, sizes, stream, prepared.gpu, &slots);
 }
 
 PyObject* launch_kernel(PyObject* kernel, const Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid,
@@ -366,9 +366,9 @@ PyObject* launch_kernel(PyObject* kernel, const Dispatcher& dispatcher, const Pr
     grid = computed.get();
   }
   int64_t sizes[3];
-  if (is_cuda_launcher(kernel)) {
-    if (!read_grid(grid, kCudaGrid, sizes) || !launch_on_gpu(kernel, dispatcher, prepared, sizes, stream)) return nullptr;
-    return cuda_launcher_owner(kernel);
+  if (is_gpu_launcher(kernel)) {
+    if (!read_grid(grid, kGpuGrid, sizes) || !launch_on_gpu(kernel, dispatcher, prepared, sizes, stream)) return nullptr;
+    return gpu_launcher_owner(kernel);
   }
   auto* code = reinterpret_cast<KernelObject*>(kernel);
   if (!read_grid(grid, kCpuGrid, sizes) || !launch_on_cpu(code, dispatcher, prepared, sizes)) return nullptr;
@@ -417,9 +417,8 @@ bool read_parameter(PyObject* name, PyObject* flags, PyObject* annotation, PyObj
 
 PyObject* dispatcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"name", "names", "flags", "types", "defaults", "on_miss", "missing", "gpu", nullptr};
-  PyObject *name, *parameter_names, *flags, *types, *defaults, *on_miss, *missing = Py_Ellipsis;
-  int gpu = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O!O!O!O|Op:Dispatcher", const_cast<char**>(names), &name,
+  PyObject *name, *parameter_names, *flags, *types, *defaults, *on_miss, *missing = Py_Ellipsis, *gpu = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O!O!O!O|OO:Dispatcher", const_cast<char**>(names), &name,
                                    &PyTuple_Type, &parameter_names, &PyTuple_Type, &flags, &PyTuple_Type, &types,
                                    &PyTuple_Type, &defaults, &on_miss, &missing, &gpu))
     return nullptr;
@@ -427,7 +426,7 @@ PyObject* dispatcher_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (PyTuple_Size(flags) != count || PyTuple_Size(types) != count || PyTuple_Size(defaults) != count)
     return raise(PyExc_ValueError, "names, flags, types and defaults must be of one length");
   auto state = std::make_unique<Dispatcher>();
-  state->gpu = gpu != 0;
+  if (gpu != Py_None && !(state->gpu = gpu_driver_of(gpu))) return nullptr;
   if (!to_string(name, &state->name)) return nullptr;
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!read_parameter(PyTuple_GetItem(parameter_names, i), PyTuple_GetItem(flags, i), PyTuple_GetItem(types, i),
@@ -494,7 +493,7 @@ PyObject* dispatcher_pack(PyObject* self, PyObject* args) {
 PyObject* dispatcher_insert(PyObject* self, PyObject* args) {
   PyObject *key, *kernel;
   if (!PyArg_ParseTuple(args, "SO:insert", &key, &kernel)) return nullptr;
-  if (!is_kernel(kernel)) return raise(PyExc_TypeError, "insert() takes a CpuKernel or a CudaLauncher");
+  if (!is_kernel(kernel)) return raise(PyExc_TypeError, "insert() takes a CpuKernel or a GpuLauncher");
   char* data = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(key, &data, &size) < 0) return nullptr;
@@ -571,8 +570,8 @@ PyMethodDef dispatcher_methods[] = {
      "classify(args: tuple, kwargs: dict) -> (key, bound, classes, options, overlap)\n\nAs run, without a kernel and a "
      "launch."},
     {"pack", dispatcher_pack, METH_VARARGS, "pack(args: tuple, kwargs: dict) -> bytes\n\nThe kernel's argument block."},
-    {"insert", dispatcher_insert, METH_VARARGS, "insert(key: bytes, kernel: CpuKernel | CudaLauncher) -> None"},
-    {"get", dispatcher_get, METH_O, "get(key: bytes) -> CpuKernel | CudaLauncher | None"},
+    {"insert", dispatcher_insert, METH_VARARGS, "insert(key: bytes, kernel: CpuKernel | GpuLauncher) -> None"},
+    {"get", dispatcher_get, METH_O, "get(key: bytes) -> CpuKernel | GpuLauncher | None"},
     {"clear", dispatcher_clear_kernels, METH_NOARGS, "clear() -> None\n\nForgets all kernels."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -585,8 +584,8 @@ PyType_Slot dispatcher_slots[] = {
     {Py_mp_length, reinterpret_cast<void*>(dispatcher_length)},
     {Py_tp_doc,
      const_cast<char*>(
-         "Dispatcher(name, names, flags, types, defaults, on_miss, missing=..., gpu=False)\n\n"
-         "gpu: calls without arrays run on the current GPU. A kernel's launch path. dispatcher[grid](*args, **kwargs) is dispatcher.run(grid, args, kwargs).")},
+         "Dispatcher(name, names, flags, types, defaults, on_miss, missing=..., gpu=None)\n\n"
+         "gpu: a GpuDriver; calls without arrays run on its current GPU. A kernel's launch path. dispatcher[grid](*args, **kwargs) is dispatcher.run(grid, args, kwargs).")},
     {0, nullptr}};
 
 PyType_Spec dispatcher_spec = {"triton._C.libtriton.Dispatcher", sizeof(DispatcherObject), 0,

@@ -454,7 +454,7 @@ bool fill(PyObject* module) {
   code_type = PyType_FromSpec(&code_spec);
   return add_object(module, "LLVMError", llvm_error) && add_object(module, "DeviceAssertError", device_assert_error) &&
          add_object(module, "KernelFault", kernel_fault) && add_object(module, "Code", code_type) &&
-         add_launch_types(module) && add_cuda(module) && add_hip(module);
+         add_launch_types(module) && add_gpus(module);
 }
 
 }  // namespace

@@ -52,10 +52,7 @@ bool launch_from_python(LaunchRequest& request);
 // launch.cpp: the types CpuKernel and Dispatcher and the functions that belong to them.
 bool add_launch_types(PyObject* module);
 
-// cuda_module.cpp: the functions cuda_* and what belongs to them.
-bool add_cuda(PyObject* module);
-
-// hip_module.cpp: the functions hip_* and what belongs to them.
-bool add_hip(PyObject* module);
+// gpu_module.cpp: the objects cuda and hip and the types that belong to them.
+bool add_gpus(PyObject* module);
 
 }  // namespace triton

@@ -14,11 +14,14 @@ static char failing[64];
 static int failure;
 static int device;
 static int modules;
+static int quiet;
+static void* pinned; /* an address in pinned host memory */
 static size_t slots; /* parameters to write down at a launch */
 static void (*run)(void**, const unsigned*, unsigned); /* what a launch does */
 
 static void say(const char* format, ...) {
   va_list values;
+  if (quiet) return;
   va_start(values, format);
   if (used + 4096 < sizeof lines) used += (size_t)vsnprintf(lines + used, 4095, format, values);
   va_end(values);
@@ -37,6 +40,8 @@ void fake_fail(const char* name, int result) {
   snprintf(failing, sizeof failing, "%s", name);
   failure = result;
 }
+void fake_quiet(int value) { quiet = value; }
+void fake_pinned(void* address) { pinned = address; }
 void fake_slots(size_t count) { slots = count; }
 void fake_run(void (*function)(void**, const unsigned*, unsigned)) { run = function; }
 
@@ -93,6 +98,7 @@ int hipFuncGetAttribute(int* value, int attribute, void* function) {
 }
 static int launch(const char* name, const unsigned* grid, unsigned x, unsigned y, unsigned z, unsigned shared, void* stream, void** params) {
   char text[1024] = "";
+  if (quiet) return SUCCESS;
   for (size_t i = 0; i < slots; ++i) {
     uint64_t value;
     memcpy(&value, params[i], 8);
@@ -115,6 +121,12 @@ int hipModuleLaunchCooperativeKernel(void* function, unsigned gx, unsigned gy, u
   unsigned grid[3] = {gx, gy, gz};
   if (function != &modules) return INVALID_VALUE;
   return launch("hipModuleLaunchCooperativeKernel", grid, x, y, z, shared, stream, params);
+}
+int hipRuntimeGetVersion(int* version) { *version = 60342134; return SUCCESS; }
+int hipPointerGetAttribute(void* value, int attribute, void* pointer) {
+  if (pointer != pinned) return INVALID_VALUE;
+  *(void**)value = pointer;
+  return attribute == 3 ? SUCCESS : INVALID_VALUE; /* HIP_POINTER_ATTRIBUTE_DEVICE_POINTER */
 }
 int hipMalloc(void** pointer, size_t bytes) { CHECK("hipMalloc"); *pointer = malloc(bytes ? bytes : 1); return SUCCESS; }
 int hipFree(void* pointer) { free(pointer); return SUCCESS; }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEVICES = 2, SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, NOT_FOUND = 500 };
@@ -277,6 +278,31 @@ int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base, const
   (void)promotion;
   CHECK("cuTensorMapEncodeTiled");
   memset(map, 0x5a, 128);
+  return SUCCESS;
+}
+
+int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
+  say("cuMemAlloc %zu", bytes);
+  CHECK("cuMemAlloc_v2");
+  *pointer = (uint64_t)(uintptr_t)malloc(bytes);
+  return SUCCESS;
+}
+
+int cuMemFree_v2(uint64_t pointer) {
+  say("cuMemFree");
+  free((void*)(uintptr_t)pointer);
+  return SUCCESS;
+}
+
+int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
+  say("cuMemcpyHtoD %zu", bytes);
+  memcpy((void*)(uintptr_t)to, from, bytes);
+  return SUCCESS;
+}
+
+int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+  say("cuMemcpyDtoH %zu", bytes);
+  memcpy(to, (const void*)(uintptr_t)from, bytes);
   return SUCCESS;
 }
 

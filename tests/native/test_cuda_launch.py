@@ -21,15 +21,15 @@ from triton._C import libtriton
 from triton.runtime.arguments import element_type
 
 
-def load(device: int = 0, shared: int = 0) -> libtriton.CudaKernel:
-    libtriton.cuda_set_current_device(device)
-    return libtriton.cuda_load(b"image\0", "kernel", shared, device)
+def load(device: int = 0, shared: int = 0) -> libtriton.GpuKernel:
+    libtriton.cuda.set_current_device(device)
+    return libtriton.cuda.load(b"image\0", "kernel", shared, device)
 
 
 def dispatcher(launcher: Any, *names: str, gpu: bool = True) -> libtriton.Dispatcher:
-    n = len(names)
+    n, driver = len(names), libtriton.cuda if gpu else None
     libtriton.set_dtype_resolver(element_type)
-    return libtriton.Dispatcher("k", names, (0,) * n, (None,) * n, (...,) * n, lambda *call: launcher, ..., gpu)
+    return libtriton.Dispatcher("k", names, (0,) * n, (None,) * n, (...,) * n, lambda *call: launcher, ..., driver)
 
 
 def bits(text: str, value: float) -> int:
@@ -63,15 +63,14 @@ def number_only(n):
 
 @on_fake_gpu
 def test_facts(gpu: Gpu) -> None:
-    assert libtriton.cuda_device_count() == 2 and libtriton.cuda_driver_version() == 13000
-    facts = libtriton.cuda_device_attributes(1)
+    assert libtriton.cuda.device_count() == 2 and libtriton.cuda.version() == 13000
+    facts = libtriton.cuda.device_attributes(1)
     assert facts["name"] == "Fake GPU 1" and (facts["major"], facts["minor"]) == (8, 0)
     assert facts["max_shared_mem"] == 232448 and facts["multiprocessor_count"] == 101 and facts["warpSize"] == 32
-    assert libtriton.cuda_pointer_device(MEMORY + 2**32 + 5) == 1 and libtriton.cuda_pointer_device(64) == -1
-    libtriton.cuda_set_current_device(1)
-    assert libtriton.cuda_current_device() == 1
-    with pytest.raises(libtriton.CudaError, match="there is no GPU 2; this machine has 2"):
-        libtriton.cuda_set_current_device(2)
+    libtriton.cuda.set_current_device(1)
+    assert libtriton.cuda.current_device() == 1
+    with pytest.raises(libtriton.GpuError, match="there is no GPU 2; this machine has 2"):
+        libtriton.cuda.set_current_device(2)
 
 
 @on_fake_gpu
@@ -79,20 +78,20 @@ def test_a_loaded_kernel_lives_in_its_devices_context(gpu: Gpu) -> None:
     kernel = load(1, shared=100 * 1024)
     assert kernel.device == 1 and kernel.registers == 40 and kernel.max_threads == 1024
     assert "cuModuleLoadDataEx on 1 starts im" in gpu.calls and "cuFuncSetAttribute 8 102400" in gpu.calls
-    libtriton.cuda_set_current_device(0)
+    libtriton.cuda.set_current_device(0)
     gpu.forget()
     del kernel
     assert next(c for c in gpu.calls if "Unload" in c).endswith("on 1")
-    assert libtriton.cuda_current_device() == 0
+    assert libtriton.cuda.current_device() == 0
 
 
 FAILURES = [
-    ("cuDeviceGet", lambda: libtriton.cuda_device_attributes(0)),
-    ("cuDeviceGetName", lambda: libtriton.cuda_device_attributes(0)),
-    ("cuDeviceGetAttribute", lambda: libtriton.cuda_device_attributes(0)),
-    ("cuCtxGetCurrent", libtriton.cuda_current_device),
-    ("cuCtxSetCurrent", lambda: libtriton.cuda_set_current_device(1)),
-    ("cuCtxSynchronize", libtriton.cuda_synchronize),
+    ("cuDeviceGet", lambda: libtriton.cuda.device_attributes(0)),
+    ("cuDeviceGetName", lambda: libtriton.cuda.device_attributes(0)),
+    ("cuDeviceGetAttribute", lambda: libtriton.cuda.device_attributes(0)),
+    ("cuCtxGetCurrent", libtriton.cuda.current_device),
+    ("cuCtxSetCurrent", lambda: libtriton.cuda.set_current_device(1)),
+    ("cuCtxSynchronize", libtriton.cuda.synchronize),
     ("cuModuleLoadDataEx", load),
     ("cuModuleGetFunction", load),
     ("cuFuncGetAttribute", load),
@@ -105,10 +104,10 @@ FAILURES = [
 @pytest.mark.parametrize("result", [1, 2, 209, 700])
 def test_failures_carry_the_drivers_words(place: int, result: int, gpu: Gpu) -> None:
     call, action = FAILURES[place]
-    libtriton.cuda_set_current_device(0)
+    libtriton.cuda.set_current_device(0)
     gpu.fail(call, result)
     with pytest.raises(
-        libtriton.CudaError, match=rf"what the driver says of {result} \(CUDA_ERROR_{result}\)"
+        libtriton.GpuError, match=rf"what the driver says of {result} \(CUDA_ERROR_{result}\)"
     ) as caught:
         action()
     if call == "cuModuleLoadDataEx":
@@ -120,12 +119,12 @@ def test_failures_carry_the_drivers_words(place: int, result: int, gpu: Gpu) -> 
 @on_fake_gpu
 @pytest.mark.parametrize("result", [1, 701, 719])
 def test_failed_launches(result: int, gpu: Gpu) -> None:
-    plain = dispatcher(libtriton.CudaLauncher(load(), "plain", 128), "n")
-    wide = dispatcher(libtriton.CudaLauncher(load(), "wide", 128, (2, 1, 1)), "n")
+    plain = dispatcher(libtriton.GpuLauncher(load(), "plain", 128), "n")
+    wide = dispatcher(libtriton.GpuLauncher(load(), "wide", 128, cluster=(2, 1, 1)), "n")
     for run, call in ((plain, "cuLaunchKernel"), (wide, "cuLaunchKernelEx")):
         gpu.fail(call, result)
         with pytest.raises(
-            libtriton.CudaError, match=f"the kernel cannot be launched: what the driver says of {result}"
+            libtriton.GpuError, match=f"the kernel cannot be launched: what the driver says of {result}"
         ):
             run[(1,)](5)
         gpu.fail("", 0)
@@ -143,7 +142,7 @@ def test_no_driver(path: str | None, expected: str) -> None:
     """None: a library that is not the driver."""
     code = (
         "import triton\nfrom triton._C import libtriton\n"
-        "try:\n    libtriton.cuda_device_count()\nexcept libtriton.CudaError as error:\n    print(error)\n"
+        "try:\n    libtriton.cuda.device_count()\nexcept libtriton.GpuError as error:\n    print(error)\n"
         "print(type(triton.runtime.driver.active).__name__)"
     )
     environment = {**os.environ, "TRITON_LIBCUDA_PATH": path or libtriton.__file__}
@@ -158,7 +157,7 @@ def test_no_driver(path: str | None, expected: str) -> None:
 
 @on_fake_gpu
 def test_arguments_arrive_in_their_slots(gpu: Gpu) -> None:
-    launcher = libtriton.CudaLauncher(load(), "owner", 256, shared=64)
+    launcher = libtriton.GpuLauncher(load(), "owner", 256, shared=64)
     names = ("pointer", "one", "small", "large", "negative", "real", "flag", "none", "pair")
     run = dispatcher(launcher, *names)
     gpu.slots(8)
@@ -173,14 +172,14 @@ def test_arguments_arrive_in_their_slots(gpu: Gpu) -> None:
 def test_more_arguments_than_fit_the_stack(gpu: Gpu) -> None:
     names = tuple(f"a{i}" for i in range(100))
     gpu.slots(100)
-    dispatcher(libtriton.CudaLauncher(load(), None, 32), *names)[(1,)](*range(100, 200))
+    dispatcher(libtriton.GpuLauncher(load(), None, 32), *names)[(1,)](*range(100, 200))
     assert gpu.launches[0]["slots"] == list(range(100, 200))
 
 
 @on_fake_gpu
 def test_a_launch_makes_two_calls(gpu: Gpu) -> None:
     """Nothing is allocated or waited for, so a stream under capture takes it."""
-    run = dispatcher(libtriton.CudaLauncher(load(), None, 32), "x", "n")
+    run = dispatcher(libtriton.GpuLauncher(load(), None, 32), "x", "n")
     run[(1,)](Tensor(), 5)
     gpu.forget()
     run[(1,)](Tensor(), 6)
@@ -198,7 +197,7 @@ def test_a_launch_makes_two_calls(gpu: Gpu) -> None:
     ],
 )
 def test_launch_attributes(options: dict[str, Any], expected: str, gpu: Gpu) -> None:
-    dispatcher(libtriton.CudaLauncher(load(), None, 32, **options), "n")[(8, 8, 8)](5)
+    dispatcher(libtriton.GpuLauncher(load(), None, 32, **options), "n")[(8, 8, 8)](5)
     (launch,) = gpu.launches
     assert launch["call"] == "cuLaunchKernelEx" and launch["more"] == expected and launch["grid"] == (8, 8, 8)
 
@@ -207,7 +206,7 @@ def test_launch_attributes(options: dict[str, Any], expected: str, gpu: Gpu) -> 
 def test_tensor_maps_are_made_of_the_descriptors_slots(gpu: Gpu) -> None:
     """Axes are named last first, strides in bytes; the map is a parameter behind the others."""
     plan = struct.pack("<10i", 1, 3, 6, 3, 1, 64, 8, 2, 0, 0)
-    launcher = libtriton.CudaLauncher(load(), None, 32, maps=plan)
+    launcher = libtriton.GpuLauncher(load(), None, 32, maps=plan)
     gpu.slots(9)
     names = tuple("nabcdefg")
     dispatcher(launcher, *names)[(1,)](7, 0x1000, 5, 30, 100, 4000, 104, 2)
@@ -219,31 +218,63 @@ def test_tensor_maps_are_made_of_the_descriptors_slots(gpu: Gpu) -> None:
     (launch,) = gpu.launches
     assert launch["slots"] == [7, 0x1000, 5, 30, 100, 4000, 104, 2, 0x5A5A5A5A5A5A5A5A]
     gpu.fail("cuTensorMapEncodeTiled", 1)
-    with pytest.raises(libtriton.CudaError, match="a tensor descriptor cannot be passed: what the driver says of 1"):
+    with pytest.raises(libtriton.GpuError, match="a tensor descriptor cannot be passed: what the driver says of 1"):
         dispatcher(launcher, *names)[(1,)](7, 0x1000, 5, 30, 100, 4000, 104, 2)
     with pytest.raises(ValueError, match="maps has a part of a plan"):
-        libtriton.CudaLauncher(load(), None, 32, maps=plan[:-1])
+        libtriton.GpuLauncher(load(), None, 32, maps=plan[:-1])
+
+
+@on_fake_gpu
+def test_grids_count_programs(gpu: Gpu) -> None:
+    run = dispatcher(libtriton.GpuLauncher(load(), None, 32, blocks=4, cluster=(4, 1, 1)), "n")
+    run[(5, 6, 7)](5)
+    libtriton.cuda.launch(1, (5, 6, 7), 0, b"", 32, blocks=4, cluster=(4, 1, 1))
+    assert [x["grid"] for x in gpu.launches] == [(20, 6, 7)] * 2
+    message = "grid dimension 0 is 536870912; it must lie between 0 and 536870911 for programs of 4 blocks each"
+    with pytest.raises(ValueError, match=message):
+        run[(2**29,)](5)
+    with pytest.raises(ValueError, match=message):
+        libtriton.cuda.launch(1, (2**29, 1, 1), 0, b"", 32, blocks=4)
+    with pytest.raises(ValueError, match="blocks is 0"):
+        libtriton.GpuLauncher(load(), None, 32, blocks=0)
+
+
+@on_fake_gpu
+def test_device_memory(gpu: Gpu) -> None:
+    pointer = libtriton.cuda.allocate(64)
+    libtriton.cuda.copy_in(pointer, b"abc")
+    assert libtriton.cuda.copy_out(pointer, 3) == b"abc"
+    libtriton.cuda.release(pointer)
+    assert [c for c in gpu.calls if c.startswith("cuMem")] == [
+        "cuMemAlloc 64",
+        "cuMemcpyHtoD 3",
+        "cuMemcpyDtoH 3",
+        "cuMemFree",
+    ]
+    gpu.fail("cuMemAlloc_v2", 2)
+    with pytest.raises(libtriton.GpuError, match="memory cannot be allocated: what the driver says of 2"):
+        libtriton.cuda.allocate(64)
 
 
 @on_fake_gpu
 def test_large_clusters_are_asked_for(gpu: Gpu) -> None:
-    libtriton.CudaLauncher(load(), None, 32, (16, 1, 1))
+    libtriton.GpuLauncher(load(), None, 32, cluster=(16, 1, 1))
     assert "cuFuncSetAttribute 14 1" in gpu.calls
     gpu.fail("cuFuncSetAttribute", 801)
     with pytest.raises(
-        libtriton.CudaError, match="does not allow clusters of more than 8 blocks: what the driver says of 801"
+        libtriton.GpuError, match="does not allow clusters of more than 8 blocks: what the driver says of 801"
     ):
-        libtriton.CudaLauncher(load(), None, 32, (16, 1, 1))
+        libtriton.GpuLauncher(load(), None, 32, cluster=(16, 1, 1))
 
 
 @on_fake_gpu
 def test_constructor_checks(gpu: Gpu) -> None:
-    with pytest.raises(TypeError, match="expected a CudaKernel, got 5"):
-        libtriton.CudaLauncher(5, None, 32)
+    with pytest.raises(TypeError, match="expected a GpuKernel, got 5"):
+        libtriton.GpuLauncher(5, None, 32)
     with pytest.raises(ValueError, match="threads is 0"):
-        libtriton.CudaLauncher(load(), None, 0)
+        libtriton.GpuLauncher(load(), None, 0)
     with pytest.raises(TypeError, match="a kernel with scratch needs allocate"):
-        libtriton.CudaLauncher(load(), None, 32, scratch=8)
+        libtriton.GpuLauncher(load(), None, 32, scratch=8)
 
 
 @on_fake_gpu
@@ -257,7 +288,7 @@ def test_constructor_checks(gpu: Gpu) -> None:
     ],
 )
 def test_grid_limits(grid: tuple[int, ...], expected: str, gpu: Gpu) -> None:
-    run = dispatcher(libtriton.CudaLauncher(load(), None, 32), "n")
+    run = dispatcher(libtriton.GpuLauncher(load(), None, 32), "n")
     for _ in range(2):
         with pytest.raises(ValueError, match=f"^{expected}$"):
             run[grid](5)
@@ -278,7 +309,7 @@ def test_scratch_memory(gpu: Gpu) -> None:
         asked.append((size, alignment, stream))
         return Tensor(0x5000)
 
-    run = dispatcher(libtriton.CudaLauncher(load(), None, 32, scratch=48, alignment=128, allocate=allocate), "x", "n")
+    run = dispatcher(libtriton.GpuLauncher(load(), None, 32, scratch=48, alignment=128, allocate=allocate), "x", "n")
     gpu.slots(3)
     run.run((3, 5, 2), (Tensor(16), 7), {}, 77)
     assert asked == [(48 * 30, 128, 77)]
@@ -287,7 +318,7 @@ def test_scratch_memory(gpu: Gpu) -> None:
     def refuse(*asked: int) -> Tensor:
         raise MemoryError("no memory left")
 
-    run = dispatcher(libtriton.CudaLauncher(load(), None, 32, scratch=48, alignment=128, allocate=refuse), "n")
+    run = dispatcher(libtriton.GpuLauncher(load(), None, 32, scratch=48, alignment=128, allocate=refuse), "n")
     with pytest.raises(MemoryError, match="no memory left"):
         run[(1,)](5)
 
@@ -340,14 +371,14 @@ def test_launch_overhead(gpu: Gpu) -> None:
 
 
 def check_devices(gpu: Gpu) -> None:
-    libtriton.cuda_set_current_device(0)
+    libtriton.cuda.set_current_device(0)
     for device in (0, 1, 1, 0, 1):
         gpu.forget()
         kernel = copy[(1,)](Tensor(0, device), Tensor(4096, device), 64, B=64)
         assert kernel.metadata.target.arch == (90, 80)[device]
         (launch,) = gpu.launches
         assert launch["device"] == launch["function"] == device  # the function is that device's
-        assert libtriton.cuda_current_device() == 0  # and the thread's device stays
+        assert libtriton.cuda.current_device() == 0  # and the thread's device stays
     assert len({id(cache) for cache in copy.device_caches.values()}) >= 2
 
 
@@ -460,7 +491,7 @@ def test_hooks_see_gpu_launches(gpu: Gpu) -> None:
     copy[(1,)](Tensor(0), Tensor(4096), 64, B=64)
     gpu.forget()
     gpu.slots(2)
-    libtriton.cuda_set_current_device(0)
+    libtriton.cuda.set_current_device(0)
     with triton.knobs.runtime.scope():
         triton.knobs.runtime.launch_enter_hook = lambda metadata: seen.append("enter " + metadata.get()["name"])
         triton.knobs.runtime.launch_exit_hook = lambda metadata: seen.append("exit")
@@ -472,7 +503,7 @@ def test_hooks_see_gpu_launches(gpu: Gpu) -> None:
         and launch["grid"] == (3, 1, 1)
         and launch["slots"] == [MEMORY + 2**32, MEMORY + 2**32 + 4096]
     )
-    assert libtriton.cuda_current_device() == 0
+    assert libtriton.cuda.current_device() == 0
 
 
 @on_fake_gpu

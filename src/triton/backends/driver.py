@@ -48,12 +48,14 @@ class DriverBase(ABC):
     ``device_kinds``      what arrays on its devices call themselves (``cpu``, ``cuda``, ...).
     ``max_grid``          the largest grid, per dimension.
     ``native_launch``     whether ``native_kernel`` works.
+    ``gpu``               the native core's driver of these devices, where they are GPUs that it knows.
     ``checks_overlap``    whether the code relies on tensor arguments not overlapping, unless compiled to allow it.
     """
 
     device_kinds: ClassVar[tuple[str, ...]] = ()
     max_grid: ClassVar[tuple[int, int, int]] = (2**31 - 1, 65535, 65535)
     native_launch: ClassVar[bool] = False
+    gpu: ClassVar[Any] = None
     checks_overlap: ClassVar[bool] = False
 
     def __init__(self) -> None:

@@ -175,8 +175,8 @@ class LinearLayout:
         place: dict[int, int] = {}
         for old, new in zip(bit_positions(self.shape), bit_positions(shape), strict=True):
             place.update(zip(old, new, strict=False))
-        parts = (_moved(getattr(self, name), place) for name in INPUTS[:3])
-        return LinearLayout(shape, *parts, tuple(block))
+        register, lane, warp = (_moved(getattr(self, name), place) for name in INPUTS[:3])
+        return LinearLayout(shape, register, lane, warp, tuple(block))
 
     def within_block(self) -> LinearLayout | None:
         """The layout of the part of the tile that one block holds; None when the parts are not told apart by some bits
@@ -359,8 +359,8 @@ def distribute(
     ``lanes``, ``warps`` and ``blocks`` are powers of two.
     """
     if blocks > 1:
-        part, vectors = deal_blocks(shape, blocks, range(len(shape)) if block_axes is None else block_axes)
-        return distribute(part, order, per_thread, lanes, warps).across(shape, vectors)
+        part, dealt = deal_blocks(shape, blocks, range(len(shape)) if block_axes is None else block_axes)
+        return distribute(part, order, per_thread, lanes, warps).across(shape, dealt)
     positions = bit_positions(shape)
     left = {axis: list(positions[axis]) for axis in order}
 

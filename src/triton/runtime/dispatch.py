@@ -35,8 +35,9 @@ def _flags(param: Any) -> int:
     return flags
 
 
-def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any], gpu: bool) -> Any:
-    """A dispatcher for a jitted function; launches without arrays go to the current GPU if ``gpu``.
+def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any], gpu: Any) -> Any:
+    """A dispatcher for a jitted function; launches without arrays go to the current GPU of the native driver ``gpu``, if
+    it is not None.
 
     ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments of new kinds, or launches
     by itself and gives anything else.
@@ -54,7 +55,7 @@ def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any
     )
 
 
-def make_launcher(name: str, signature: Mapping[str, Any], on_miss: Callable[..., Any], gpu: bool) -> Any:
+def make_launcher(name: str, signature: Mapping[str, Any], on_miss: Callable[..., Any], gpu: Any) -> Any:
     """A dispatcher for one compiled kernel, whose arguments have the types of ``signature`` whatever their values; None
     where a parameter needs Python code."""
     kinds = list(signature.values())

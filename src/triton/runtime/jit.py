@@ -439,8 +439,7 @@ class JITFunction(JITCallable, KernelInterface[T]):
         """Set up the native dispatcher for launches to come, where the driver can use one."""
         self._native_driver = self._native = None
         if active.native_launch:
-            gpu = "cpu" not in active.device_kinds
-            self._native = make_dispatcher(self.__name__, self.params, self._on_miss, gpu)
+            self._native = make_dispatcher(self.__name__, self.params, self._on_miss, active.gpu)
             self._native_driver = active
 
     def _on_miss(

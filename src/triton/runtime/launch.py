@@ -205,8 +205,9 @@ class Launcher:
         self._checks = bool(driver.checks_overlap) and not getattr(kernel.metadata, "may_alias", True)
         self._alternative: Any = None
         self._kept: list[Any] = []
-        gpu = "cpu" not in driver.device_kinds
-        self._native = make_launcher(self._name, self._signature, self._on_miss, gpu) if driver.native_launch else None
+        self._native = None
+        if driver.native_launch:
+            self._native = make_launcher(self._name, self._signature, self._on_miss, driver.gpu)
 
     def __call__(
         self,

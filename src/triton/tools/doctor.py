@@ -163,18 +163,18 @@ def tools(broken: str | None) -> Iterator[Finding]:
     yield _found("ld.lld", linker, "no code objects are linked for HIP")
     yield _found("ocml", lambda: str(find_bitcode("ocml")), "kernels with functions such as tgamma fail for HIP")
     yield _found("ockl", lambda: str(find_bitcode("ockl")), "kernels that print fail for HIP")
-    yield _library("libcuda", "cuda_device_count", "TRITON_LIBCUDA_PATH", broken)
-    yield _library("libamdhip64", "hip_device_count", "TRITON_LIBHIP_PATH", broken)
+    yield _library("libcuda", "cuda", "TRITON_LIBCUDA_PATH", broken)
+    yield _library("libamdhip64", "hip", "TRITON_LIBHIP_PATH", broken)
 
 
-def _library(name: str, function: str, variable: str, broken: str | None) -> Finding:
+def _library(name: str, driver: str, variable: str, broken: str | None) -> Finding:
     """A vendor's library, which the native module opens on first use."""
     if broken is not None:
         return Finding(name, "absent", "not looked for: the native module opens it")
     from triton._C import libtriton
 
     try:
-        answer = getattr(libtriton, function)()
+        answer = getattr(libtriton, driver).device_count()
     except RuntimeError as error:
         return Finding(name, "absent", _reason(error))
     place = os.environ.get(variable) or _mapped(name) or "loaded"

@@ -21,10 +21,10 @@ from .hip_kernels import FLOAT8
 
 
 def check_bundle(folder: Path, names: Sequence[str] = ()) -> tuple[int, list[str]]:
-    """Runs the kernels (all, or those named): how many passed, and a sentence for each that did not. Raises HipError
+    """Runs the kernels (all, or those named): how many passed, and a sentence for each that did not. Raises GpuError
     without a GPU."""
     manifest = json.loads((folder / "manifest.json").read_text())
-    arch = str(libtriton.hip_device_attributes(libtriton.hip_current_device())["arch"]).split(":")[0]
+    arch = str(libtriton.hip.device_attributes(libtriton.hip.current_device())["arch"]).split(":")[0]
     if arch != manifest["arch"]:
         raise ValueError(f"the bundle is for {manifest['arch']}, this GPU is {arch}")
     passed, failures = 0, []
@@ -50,24 +50,24 @@ def run_case(entry: dict[str, Any], folder: Path) -> str | None:
                 continue
             if "before" in argument:
                 array = np.load(folder / argument["before"])
-                address = libtriton.hip_allocate(array.nbytes)
+                address = libtriton.hip.allocate(array.nbytes)
                 buffers[argument["name"]] = address, array
-                libtriton.hip_copy_in(address, array.tobytes())
+                libtriton.hip.copy_in(address, array.tobytes())
                 slots += address.to_bytes(8, "little")
             else:
                 slots += scalar_bytes(argument["type"], argument["value"])
-        kernel = libtriton.hip_load(
-            (folder / entry["file"]).read_bytes(), entry["kernel"], libtriton.hip_current_device()
+        kernel = libtriton.hip.load(
+            (folder / entry["file"]).read_bytes(), entry["kernel"], 0, libtriton.hip.current_device()
         )
         x, y, z = entry["grid"]
-        libtriton.hip_launch(kernel.function, (x, y, z), entry["block"][0], 0, 0, slots, False)
-        libtriton.hip_synchronize()
+        libtriton.hip.launch(kernel.function, (x, y, z), 0, slots, entry["block"][0])
+        libtriton.hip.synchronize()
         return compared(entry, folder, buffers)
-    except libtriton.HipError as error:
+    except libtriton.GpuError as error:
         return str(error)
     finally:
         for address, _ in buffers.values():
-            libtriton.hip_release(address)
+            libtriton.hip.release(address)
 
 
 def compared(entry: dict[str, Any], folder: Path, buffers: dict[str, tuple[int, np.ndarray]]) -> str | None:
@@ -76,7 +76,7 @@ def compared(entry: dict[str, Any], folder: Path, buffers: dict[str, tuple[int, 
         if "before" not in argument:
             continue
         address, before = buffers[argument["name"]]
-        got = np.frombuffer(libtriton.hip_copy_out(address, before.nbytes), before.dtype)
+        got = np.frombuffer(libtriton.hip.copy_out(address, before.nbytes), before.dtype)
         want = np.load(folder / argument["after"]) if "after" in argument else before
         wrong = differences(
             got, want.reshape(-1), argument["type"], argument.get("rtol", 0.0), argument.get("atol", 0.0)
@@ -121,7 +121,7 @@ def main() -> int:
     given = parser.parse_args()
     try:
         passed, failures = check_bundle(given.bundle, given.names)
-    except (libtriton.HipError, ValueError) as error:
+    except (libtriton.GpuError, ValueError) as error:
         print(f"hip_check: {error}", file=sys.stderr)
         return 1
     for failure in failures:

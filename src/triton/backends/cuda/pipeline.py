@@ -133,8 +133,10 @@ class CUDABackend(BaseBackend):
         """Layouts first; then copies ahead, because they need to know them; then what is read where it lies; dead loads
         last."""
 
+        alone = options.num_ctas == 1
+
         def dots(op: Op, options: LayoutOptions) -> DotChoice:
-            if wgmma.fits(op, options, self.arch):
+            if alone and wgmma.fits(op, options, self.arch):
                 return wgmma.layouts(op, options)
             return mma.layouts(op, options, self.arch)
 
@@ -176,11 +178,11 @@ class CUDABackend(BaseBackend):
         return codegen.disassemble(asm["cubin"]) if name == "sass" else None
 
     def pack_metadata(self, metadata: Any) -> Any:
-        return (
-            metadata.threads,
-            metadata.num_ctas,
-            tuple(metadata.cluster_dims),
-            metadata.shared,
-            bool(metadata.launch_cooperative_grid),
-            bool(metadata.launch_pdl),
-        )
+        return {
+            "threads": metadata.threads,
+            "blocks": metadata.num_ctas,
+            "cluster": tuple(metadata.cluster_dims),
+            "shared": metadata.shared,
+            "cooperative": bool(metadata.launch_cooperative_grid),
+            "overlap": bool(metadata.launch_pdl),
+        }

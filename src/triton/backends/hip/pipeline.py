@@ -183,7 +183,7 @@ class HIPBackend(BaseBackend):
         return codegen.compile_object(asm["llir"], self.arch, _features(options), "asm") if name == "amdgcn" else None
 
     def pack_metadata(self, metadata: Any) -> Any:
-        return metadata.threads, bool(metadata.launch_cooperative_grid)
+        return {"threads": metadata.threads, "cooperative": bool(metadata.launch_cooperative_grid)}
 
 
 def _features(options: Any) -> str:

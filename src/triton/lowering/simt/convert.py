@@ -28,9 +28,9 @@ def converted(c: Context, cells: Sequence[Cell], source: LinearLayout, target: L
     if kind == "select":
         return _selected(c, cells, source, target)
     if kind == "shared" and source.block == target.block:
-        own = source.within_block(), target.within_block()
-        if own[0] is not None and own[1] is not None:
-            source, target = own
+        mine, wanted = source.within_block(), target.within_block()
+        if mine is not None and wanted is not None:
+            source, target = mine, wanted
     plan = plan_shared(source, target, memory_bytes(cells[0].element))
     store_tile(c, cells, source, plan, wide=kind == "cluster")
     return load_tile(c, cells[0].element, target, plan)
