@@ -150,3 +150,43 @@ def test_dots_in_a_row(launch, m, n, d):
     p = np.exp(s - s.max(1, keepdims=True))
     loss = min(100, dot_loss(launch, "float32"))
     np.testing.assert_allclose(z.raw, p @ v.raw / p.sum(1, keepdims=True), rtol=1e-4 * loss, atol=1e-5 * loss)
+
+
+@triton.jit
+def sum_of_products_kernel(
+    a, b, z, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PARTS: tl.constexpr, KEEP: tl.constexpr
+):
+    """PARTS products one after another; with KEEP each sum so far is written before the next product is made."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    place = m[:, None] * N + n[None, :]
+    acc = tl.full((M, N), 3, z.dtype.element_ty)
+    for part in tl.static_range(PARTS):
+        x = tl.load(a + part * M * K + m[:, None] * K + k[None, :])
+        y = tl.load(b + part * K * N + k[:, None] * N + n[None, :], mask=n[None, :] < N - part, other=0)
+        acc = tl.dot(x, y, acc)
+        if KEEP:
+            tl.store(z + part * M * N + place, acc)
+    tl.store(z + (PARTS - 1) * M * N + place, acc)
+
+
+@pytest.mark.parametrize("name, out", [("float32", "float32"), ("int8", "int32"), ("float16", "float32")])
+@pytest.mark.parametrize("m, n, k, parts", [(16, 16, 16, 5), (16, 64, 3, 5), (5, 17, 1, 9), (4, 33, 20, 7)])
+@pytest.mark.parametrize("keep", [False, True])
+def test_sums_of_products(launch, name, out, m, n, k, parts, keep):
+    make = full_range if name == "int8" else sample
+    a, b, z = make(name, (parts, m, k), 1), make(name, (parts, k, n), 2), empty(out, (parts, m, n))
+    launch(sum_of_products_kernel, (1,), a, b, z, M=m, N=n, K=k, PARTS=parts, KEEP=keep)
+    kind = np.int64 if name == "int8" else np.float64
+    x, y = a.raw.astype(kind), b.raw.astype(kind)
+    for part in range(parts):
+        y[part, :, n - part :] = 0
+    sums, sizes = 3 + np.cumsum(x @ y, 0), 3 + np.cumsum(np.abs(x) @ np.abs(y), 0)
+    if name == "int8":
+        np.testing.assert_array_equal(z.raw[-1], sums[-1])
+        if keep:
+            np.testing.assert_array_equal(z.raw, sums)
+    elif keep:
+        close(z, sums, places=(8 + parts * k / 4) * dot_loss(launch, name), scale=sizes)
+    else:
+        last = np.abs(z.raw[-1] - sums[-1]) / sizes[-1]
+        assert last.max() < (8 + parts * k / 4) * dot_loss(launch, name) * 2.0**-23

@@ -271,19 +271,21 @@ def _split(w: _Walker, op: Op) -> AxisInfo:
 
 
 def _cat(w: _Walker, op: Op) -> AxisInfo:
-    (a, b), axis, shape = (w.info[v] for v in op.operands), op.attrs["axis"], sizes_of(op.result)
-    step, border = step_of(op.result), sizes_of(op.operands[0])[axis]
+    parts, axis, shape = [w.info[v] for v in op.operands], op.attrs["axis"], sizes_of(op.result)
+    step, border = step_of(op.result), gcd(*(sizes_of(v)[axis] for v in op.operands[:-1]))
     contiguity, divisibility, constancy = [], [], []
     for d, n in enumerate(shape):
         if d == axis:
-            c, k = gcd(a.contiguity[d], b.contiguity[d], border), gcd(a.constancy[d], b.constancy[d], border)
+            c, k = gcd(border, *(x.contiguity[d] for x in parts)), gcd(border, *(x.constancy[d] for x in parts))
         else:
-            c, k = meet(a.contiguity[d], b.contiguity[d], n), meet(a.constancy[d], b.constancy[d], n)
+            c, k = n, n
+            for x in parts:
+                c, k = meet(c, x.contiguity[d], n), meet(k, x.constancy[d], n)
         sizes = [sizes_of(v)[d] for v in op.operands]
         contiguity.append(c)
         constancy.append(k)
-        divisibility.append(min(divisor_at(x, d, c, m, step) for x, m in zip((a, b), sizes, strict=True)))
-    value = a.value if a.value == b.value else None
+        divisibility.append(min(divisor_at(x, d, c, m, step) for x, m in zip(parts, sizes, strict=True)))
+    value = parts[0].value if all(x.value == parts[0].value for x in parts) else None
     return AxisInfo(tuple(contiguity), tuple(divisibility), shape if value is not None else tuple(constancy), value)
 
 

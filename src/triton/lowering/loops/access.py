@@ -251,6 +251,8 @@ def load(e: Evaluator, op: Op, index: Index) -> Found:
         level = max(level, pointer_level)
         if step == 0:
             return e.at(level, lambda: _load_repeated(e, address.text, element, mask_text, fill)), level
+        if step == 1:
+            e.ahead(op, address.text, lanes, level, False)
         return e.at(level, lambda: _load_run(e.w, address.text, element, lanes, mask_text, fill, step == -1)), level
     run = e.runs_of(pointer, index)
     if run:
@@ -449,15 +451,16 @@ def _load_run(
     return _reverse(w, load_contiguous(w, low, element, lanes, mask, other))
 
 
-def store(e: Evaluator, pointer: Value, value: Value, mask: Value | None, index: Index) -> None:
-    """Stores one element of ``value`` or one vector of them, at the current place."""
-    cell, level = e.cell(value, index)
-    store_cell(e, pointer, cell if is_scalar(index) else e.splat(cell, level), mask, index)
+def store(e: Evaluator, op: Op, index: Index) -> None:
+    """Stores one element of what ``op`` stores or one vector of them, at the current place."""
+    cell, level = e.cell(op.operands[1], index)
+    store_cell(e, op, cell if is_scalar(index) else e.splat(cell, level), index)
 
 
-def store_cell(e: Evaluator, pointer: Value, cell: Cell, mask: Value | None, index: Index) -> None:
-    """Stores ``cell`` through the pointer(s) at ``index``."""
-    w, lanes = e.w, e.lanes
+def store_cell(e: Evaluator, op: Op, cell: Cell, index: Index) -> None:
+    """Stores ``cell`` through the pointer(s) of ``op`` at ``index``."""
+    w, lanes, pointer = e.w, e.lanes, op.operands[0]
+    mask = op.operands[2] if len(op.operands) > 2 else None
     if is_scalar(index):
         address, _ = e.cell(pointer, index)
         target = address.text
@@ -476,6 +479,8 @@ def store_cell(e: Evaluator, pointer: Value, cell: Cell, mask: Value | None, ind
             cell = _reverse(w, cell)
             mask_text = None if mask_text is None else _reverse_text(w, mask_text, lanes)
         store_contiguous(w, target, cell, mask_text)
+        if step == 1:
+            e.ahead(op, target, lanes, e.depth, True)
         return
     run = e.runs_of(pointer, index)
     if run:

@@ -229,7 +229,16 @@ def pack_panels(f: FunctionEmitter, value: Value, batch: Index, job: Product) ->
     held = f.buffers.get(value)
     if held is not None and held.element == element and not batch and held.strides == (width, 1) and n == width:
         return Operand(held.pointer, width, None, k * width)
-    direct = _in_memory(f, value, batch, element) if n % block.lanes == 0 else None
+    whole = n % block.lanes == 0 and not batch
+    if (
+        whole
+        and held is not None
+        and held.element == element
+        and held.strides == (n, 1)
+        and k * n * bytes_of(element) <= _SMALL
+    ):
+        return Operand(held.pointer, n, None, width)
+    direct = _in_memory(f, value, batch, element) if whole else None
     if direct is not None:
         direct.panel = width
         return direct
@@ -485,11 +494,10 @@ class _Kernel:
         if isinstance(out, Buffer):
             access.write(e, out, index, cell if out.element == self.element else cast(w, cell, out.element))
             return
-        mask = out.operands[2] if len(out.operands) > 2 else None
         element = element_of(self.result.type)
         assert isinstance(element, ScalarType)
         e.seed((self.result, index), cell if element == self.element else cast(w, cell, element))
-        access.store(e, out.operands[0], out.operands[1], mask, index)
+        access.store(e, out, index)
 
     def _without_excess(self, start: str, column: Dim, v: int) -> str:
         """A tile's first value, less what its sums will be too large by."""

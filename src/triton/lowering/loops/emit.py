@@ -12,6 +12,7 @@ from ...ir.types import DescriptorType, ElementType, TensorType, element_of, sha
 from ..elementwise import emit_constant, emit_elementwise
 from ..writer import Cell, FunctionWriter, ModuleWriter
 from . import access, transpose
+from .ahead import Ahead
 from .buffers import Arena, Buffer, bytes_of
 from .errors import Unsupported
 from .evaluate import Evaluator
@@ -47,6 +48,7 @@ class FunctionEmitter:
         self.scalars: dict[Value, Cell] = {}
         self.buffers: dict[Value, Buffer] = {}
         self.e = Evaluator(w, self.plan, self.scalars, self.buffers)
+        self.e.ahead = Ahead(self).vector
         self.destination: dict[Value, Buffer] = {}
         self.packed: dict[object, Any] = {}
         self.gathered: dict[Value, Cell] = {}
@@ -262,19 +264,19 @@ def rule(*kinds: str) -> Callable[[OpRule], OpRule]:
 def _store(f: FunctionEmitter, op: Op) -> None:
     if op in f.written:
         return
-    e, (pointer, value) = f.e, op.operands[:2]
+    e, pointer = f.e, op.operands[0]
     mask = op.operands[2] if len(op.operands) > 2 else None
     shape = shape_of(pointer.type)
     by_products = f.open_by_products(op)
     trailing = f.trailing.get(op, [])
-    if not by_products and not trailing and len(shape) == 2 and _store_turned(f, pointer, value, mask):
+    if not by_products and not trailing and len(shape) == 2 and _store_turned(f, op):
         return
     found = survey(e, [*op.operands[1:], *(v for v, _ in trailing)], shape, [pointer])
     found.accesses += [tuple(b.strides) for _, b in trailing]
 
     def body(index: Index) -> None:
         f.write_by_products(by_products, index)
-        access.store(e, pointer, value, mask, index)
+        access.store(e, op, index)
         f.write_all(trailing, index)
 
     if mask is not None:
@@ -288,9 +290,10 @@ def _store(f: FunctionEmitter, op: Op) -> None:
     f.close_by_products(by_products)
 
 
-def _store_turned(f: FunctionEmitter, pointer: Value, value: Value, mask: Value | None) -> bool:
+def _store_turned(f: FunctionEmitter, op: Op) -> bool:
     """Stores a tile that is read along one axis and written along the other; False when it is not one."""
-    e, shape, element = f.e, shape_of(value.type), element_of(value.type)
+    e, (pointer, value) = f.e, op.operands[:2]
+    shape, element = shape_of(value.type), element_of(value.type)
     if element.is_bool:
         return False
     size = min(16, f.machine.vector_bits // element.bits)
@@ -304,7 +307,7 @@ def _store_turned(f: FunctionEmitter, pointer: Value, value: Value, mask: Value 
             transpose.turn(
                 f, shape, 1 - y, y, size, element,
                 lambda index: e.vector(value, index)[0],
-                lambda index, cell: access.store_cell(e, pointer, cell, mask, index),
+                lambda index, cell: access.store_cell(e, op, cell, index),
             )  # fmt: skip
             e.reset()
             return True
@@ -402,7 +405,7 @@ def _cat(f: FunctionEmitter, op: Op) -> None:
             cell = e.cell(value, index)[0]
             access.write(e, buffer, (*index[:axis], moved, *index[axis + 1 :]), cell)
 
-        nest(e, shape, choose(e, shape, found), body)
+        nest(e, shape, choose(e, shape, found), body, found)
         e.reset()
         start += shape[axis]
     f.buffers[result] = buffer

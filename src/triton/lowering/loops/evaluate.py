@@ -49,6 +49,8 @@ class Evaluator:
         self.memo: dict[object, Found] = {}
         self.keys: list[list[object]] = [[]]
         self._dummy = ""
+        self.epoch = 0  # which loop nest this is
+        self.ahead: Callable[[Op, str, int, int, bool], None] = lambda op, address, lanes, level, write: None
 
     # Loop levels
 
@@ -67,9 +69,17 @@ class Evaluator:
         for key in self.keys.pop():
             self.memo.pop(key, None)
 
+    def at_start(self, write: Callable[[], str]) -> str:
+        """Runs ``write`` in front of the loop nest that is being written."""
+        if not self.points:
+            return write()
+        with self.w.at(self.points[0]):
+            return write()
+
     def reset(self) -> None:
         """Forgets everything: memory may change from here on."""
         assert not self.points
+        self.epoch += 1
         self.memo.clear()
         self.keys = [[]]
 
@@ -105,6 +115,14 @@ class Evaluator:
             return self.w.emit(rhs)
         with self.w.at(self.points[level]):
             return self.w.emit(rhs)
+
+    def line(self, level: int, text: str) -> None:
+        """An instruction without a result, at a loop level."""
+        if level == len(self.points):
+            self.w.line(text)
+            return
+        with self.w.at(self.points[level]):
+            self.w.line(text)
 
     def emit_once(self, level: int, rhs: str) -> str:
         """``emit``, or the value of an equal instruction written before."""

@@ -270,7 +270,7 @@ def _stride_inputs(graph: Graph, value: Value, axis: int) -> list[tuple[Value, i
     if kind == "join":
         return [] if axis == len(shape_of(value.type)) - 1 else _key(op.operands[0], axis) + _key(op.operands[1], axis)
     if kind == "cat":
-        return [] if axis == op.attrs["axis"] else _key(op.operands[0], axis) + _key(op.operands[1], axis)
+        return [] if axis == op.attrs["axis"] else [k for v in op.operands for k in _key(v, axis)]
     if OPS[kind].elementwise or kind in _SAME_INDEX:
         return [k for v in op.operands for k in _key(v, axis)]
     return []
@@ -333,8 +333,10 @@ def _stride_of(graph: Graph, value: Value, axis: int) -> Stride | None:
         last = len(shape_of(value.type)) - 1 if kind == "join" else op.attrs["axis"]
         if axis == last:
             return None
-        a, b = known(op.operands[0], axis), known(op.operands[1], axis)
-        return Stride(a.step, gcd(a.group, b.group)) if a is not None and b is not None and a.step == b.step else None
+        first, *rest = (known(v, axis) for v in op.operands)
+        if first is None or any(s is None or s.step != first.step for s in rest):
+            return None
+        return Stride(first.step, gcd(first.group, *(s.group for s in rest if s is not None)))
     if kind == "hint":
         promised = op.attrs.get("contiguous", ())
         inner = known(op.operands[0], axis)

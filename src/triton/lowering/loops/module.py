@@ -13,7 +13,20 @@ from dataclasses import dataclass
 from ...ir.core import Function, Module, Op
 from ...ir.types import DescriptorType, TensorType, element_of, i32
 from ..writer import Cell, Features, FunctionWriter, ModuleWriter, scalar_type
-from . import atomic, checks, control, debug, dot, epilogue, reduce, scaled, scan, siblings, tables  # noqa: F401  (rules)
+from . import (  # noqa: F401  (rules)
+    atomic,
+    chains,
+    checks,
+    control,
+    debug,
+    dot,
+    epilogue,
+    reduce,
+    scaled,
+    scan,
+    siblings,
+    tables,
+)
 from .buffers import Buffer
 from .emit import Callee, FunctionEmitter
 from .errors import Unsupported
@@ -42,6 +55,7 @@ def lower(module: Module, machine: Machine, features: Features, attributes: str 
     functions = _callees_first(module, kernel)
     for function in functions:
         siblings.merge(function)
+        chains.join(function)
         epilogue.sink(function)
         if function is kernel:
             continue
