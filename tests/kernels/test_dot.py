@@ -190,3 +190,60 @@ def test_sums_of_products(launch, name, out, m, n, k, parts, keep):
     else:
         last = np.abs(z.raw[-1] - sums[-1]) / sizes[-1]
         assert last.max() < (8 + parts * k / 4) * dot_loss(launch, name) * 2.0**-23
+
+
+@triton.jit
+def own_operand_kernel(x, y, z, N: tl.constexpr, B: tl.constexpr, KIND: tl.constexpr, HOW: tl.constexpr):
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    if B > 1:
+        at = tl.arange(0, B)[:, None, None] * N * N + at[None, :, :]
+    if KIND == "spread":
+        a = tl.load(x + at // N * N)  # costs more than a load
+    elif KIND == "dot":
+        a = tl.dot(tl.load(x + at), tl.load(y + at), input_precision="ieee")
+    elif KIND == "scan":
+        a = tl.cumsum(tl.load(x + at), len(at.shape) - 1)
+    else:
+        a = tl.load(x + at)
+    b = tl.load(y + at)
+    turned = tl.permute(a, (0, 2, 1)) if B > 1 else tl.trans(a)
+    if HOW == "left":
+        r = tl.dot(a, b, a, input_precision="ieee")
+    elif HOW == "right":
+        r = tl.dot(b, a, a, input_precision="ieee")
+    elif HOW == "all":
+        r = tl.dot(a, a, a, input_precision="ieee")
+    elif HOW == "turned":
+        r = tl.dot(turned, b, a, input_precision="ieee")
+    elif HOW == "sum":
+        r = tl.dot(b, a + 1, a, input_precision="ieee")
+    elif HOW == "other batch":
+        r = tl.dot(tl.flip(a, 0), b, a, input_precision="ieee")
+    else:
+        r = a
+        for _ in range(2):
+            r = tl.dot(r, b, r, input_precision="ieee")
+    tl.store(z + at, r + 1)
+
+
+@pytest.mark.parametrize("kind", ["spread", "dot", "scan", "load"])
+@pytest.mark.parametrize("how", ["left", "right", "all", "turned", "sum", "other batch", "loop"])
+@pytest.mark.parametrize("n, batch", [(16, 1), (33, 1), (16, 3)])
+def test_accumulator_that_is_an_operand_too(launch, kind, how, n, batch):
+    shape = (n, n) if batch == 1 else (batch, n, n)
+    x, y, z = sample("float32", shape, 1, -2, 2), sample("float32", shape, 2, -2, 2), empty("float32", shape)
+    launch(own_operand_kernel, (1,), x, y, z, N=n, B=batch, KIND=kind, HOW=how)
+    v, b = x.raw.astype(np.float64), y.raw.astype(np.float64)
+    a = {"spread": np.broadcast_to(v[..., :1], shape), "dot": v @ b, "scan": v.cumsum(-1), "load": v}[kind]
+    if how == "loop":
+        expected = a
+        for _ in range(2):
+            expected = expected @ b + expected
+    else:
+        left, right = {
+            "left": (a, b), "right": (b, a), "all": (a, a), "turned": (a.swapaxes(-1, -2), b), "sum": (b, a + 1),
+            "other batch": (np.flip(a, 0), b),
+        }[how]  # fmt: skip
+        expected = left @ right + a
+    np.testing.assert_allclose(z.raw, expected + 1, rtol=1e-4, atol=2e-4 * np.abs(expected).max())

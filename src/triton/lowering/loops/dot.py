@@ -93,7 +93,7 @@ class Operand:
 
 @rule("dot")
 def _dot(f: FunctionEmitter, op: Op) -> None:
-    e, (a, _, acc) = f.e, op.operands
+    e, (a, b, acc) = f.e, op.operands
     result = op.results[0]
     *batch, m, n = shape_of(result.type)
     k = shape_of(a.type)[-1]
@@ -102,7 +102,8 @@ def _dot(f: FunctionEmitter, op: Op) -> None:
     if store is not None:
         f.written.add(store)
     out = store if store is not None else f.buffer_for(result)
-    if isinstance(out, Buffer) and f.plan.cost(acc) > 8 and acc not in f.buffers:
+    repeated = f.plan.cost(acc) <= 8 or acc in f.buffers or _made_of(f, a, acc) or _made_of(f, b, acc)
+    if isinstance(out, Buffer) and not repeated:
         f.fill(acc, out)  # too long to be repeated for each register
         f.buffers[acc], borrowed = out, acc
     else:
@@ -122,6 +123,21 @@ def _dot(f: FunctionEmitter, op: Op) -> None:
         del f.buffers[borrowed]
     if isinstance(out, Buffer):
         f.buffers[result] = out
+
+
+def _made_of(f: FunctionEmitter, value: Value, part: Value) -> bool:
+    """Whether computing an element of ``value`` computes one of ``part``."""
+    seen: set[Value] = set()
+    work = [value]
+    while work:
+        v = work.pop()
+        if v is part:
+            return True
+        if v in seen or v in f.buffers or v.op is None:
+            continue
+        seen.add(v)
+        work += v.op.operands
+    return False
 
 
 @dataclass(frozen=True, slots=True)
