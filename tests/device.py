@@ -7,6 +7,7 @@ Arrays that share memory keep sharing it on the device, at the same distances, s
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import os
 from typing import Any
@@ -88,6 +89,7 @@ def launch(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any]) 
 
     import triton
     from triton.backends import all_backends
+    from triton.tools.tensor_descriptor import TensorDescriptor
 
     memory = Memory()
     meta = {**_clusters(), **meta}
@@ -95,6 +97,8 @@ def launch(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any]) 
     def moved(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(moved, value))
+        if isinstance(value, TensorDescriptor):
+            return dataclasses.replace(value, base=moved(value.base))
         if isinstance(value, np.ndarray):
             return memory.pointer(value, value.dtype)
         if isinstance(value, triton.TensorWrapper) and isinstance(value.base, np.ndarray):
@@ -124,6 +128,30 @@ class Compiled(Exception):
 
 def compile_only(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any], arch: int) -> None:
     """Compiles for compute capability ``arch`` down to machine code, without a GPU, and ends the test."""
+    compiled = _warm_up(kernel, grid, args, meta, arch)
+    # A tuned kernel gives one for each configuration.
+    for one in compiled if isinstance(compiled, list) else [compiled]:
+        assert one.asm["cubin"]
+    raise Compiled
+
+
+def interpret_laid_out(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any], arch: int) -> None:
+    """Runs the laid-out IR of compute capability ``arch`` in the interpreter, where copies land as late as they may."""
+    from triton import interpreter
+    from triton.ir import parse_module, verify
+    from triton.runtime.launch import flatten
+
+    compiled = _warm_up(kernel, grid, args, meta, arch)
+    module = parse_module(compiled.asm["ttgir"])
+    verify(module, "layout")
+    signature = compiled.src.signature
+    values = [*args, *(meta[name] for name in list(signature)[len(args) :])]
+    slots, _, _ = flatten(signature, values, ("cpu",))
+    maps = [0] * (len(module.kernel.args) - len(slots))
+    interpreter.run(module, [*slots, *maps], grid)
+
+
+def _warm_up(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any], arch: int) -> Any:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import DriverBase
@@ -151,10 +179,6 @@ def compile_only(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, 
     before = driver.active
     driver.set_active(Nowhere())
     try:
-        compiled = kernel.warmup(*args, grid=grid, **{**_clusters(), **meta})
+        return kernel.warmup(*args, grid=grid, **{**_clusters(), **meta})
     finally:
         driver.set_active(before)
-    # A tuned kernel gives one for each configuration.
-    for kernel in compiled if isinstance(compiled, list) else [compiled]:
-        assert kernel.asm["cubin"]
-    raise Compiled

@@ -198,6 +198,9 @@ def launch(kernel: Any, grid: Any, *args: Any, backend: str, **meta: Any) -> Non
     if backend == "cuda":
         device.launch(kernel, grid, tuple(map(plain, args)), {name: plain(value) for name, value in meta.items()})
         return
+    if backend.startswith("laid_out_"):
+        device.interpret_laid_out(kernel, grid, tuple(map(plain, args)), meta, int(backend[9:]))
+        return
     if backend.startswith("sm_"):
         device.compile_only(kernel, grid, tuple(map(plain, args)), meta, int(backend[3:]))
     with knobs.runtime.scope():

@@ -80,6 +80,27 @@ def matmul_kernel(
 
 
 @triton.jit
+def descriptor_matmul_kernel(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, TURNED: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    width = GROUP * columns
+    first = pid // width * GROUP
+    height = min(rows - first, GROUP)
+    m = (first + pid % width % height) * BM
+    n = pid % width // height * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        x = a.load([m, k * BK])
+        if TURNED:  # b is N x K
+            acc = tl.dot(x, b.load([n, k * BK]).T, acc)
+        else:
+            acc = tl.dot(x, b.load([k * BK, n]), acc)
+    c.store([m, n], acc.to(c.dtype))
+
+
+@triton.jit
 def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, scale, length,
     CAUSAL: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,

@@ -12,6 +12,7 @@ import kernels
 import torch
 
 import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 def milliseconds(call, repeats: int = 30) -> float:
@@ -99,6 +100,25 @@ def products(sizes):
         yield name, call, check, other, 2 * n**3, "TFLOP/s"
 
 
+def described_products():
+    """Operands and result through descriptors made on the host."""
+    n, bm, bn, bk = 8192, 128, 256, 64
+    a, b = (torch.randn(n, n, device="cuda", dtype=torch.float16) for _ in range(2))
+    out = torch.empty_like(a)
+    for turned in (False, True):
+        boxes = ([bm, bk], [bn, bk] if turned else [bk, bn], [bm, bn])
+        described = [TensorDescriptor.from_tensor(x, box) for x, box in zip((a, b, out), boxes, strict=True)]
+
+        def call(described=described, turned=turned):
+            kernels.descriptor_matmul_kernel[(triton.cdiv(n, bm) * triton.cdiv(n, bn),)](
+                *described, n, n, n, BM=bm, BN=bn, BK=bk, GROUP=8, TURNED=turned, num_warps=8, num_stages=3
+            )
+
+        other = lambda turned=turned: a @ (b.T if turned else b)  # noqa: E731
+        name = "matmul fp16 8192 descriptors" + (", b transposed" if turned else "")
+        yield name, call, lambda other=other: close(out, other(), 5e-3), other, 2 * n**3, "TFLOP/s"
+
+
 def attention():
     for d, causal in ((64, False), (128, True)):
         heads, length = 64, 4096
@@ -151,7 +171,7 @@ def main(names: list[str]) -> None:
         ("matmul tf32 4096", "float32", 4096, (128, 128, 32, 8, 3)),
     ]
     found = {"triton": triton.__version__, "torch": torch.__version__, "rows": []}
-    for group in (elementwise(), products(sizes), attention()):
+    for group in (elementwise(), products(sizes), described_products(), attention()):
         for name, call, check, other, work, unit in group:
             if names and not any(n in name for n in names):
                 continue

@@ -1,5 +1,6 @@
 #include "arguments.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -51,6 +52,14 @@ uint64_t real_bits(double value, uint16_t type) {
   uint32_t bits;
   memcpy(&bits, &single, sizeof bits);
   return bits;
+}
+
+// Bytes of an element in memory, by the number that its name ends with.
+int64_t element_bytes(const std::string& name) {
+  if (name == "bf16") return 2;
+  if (name.compare(0, 3, "fp8") == 0 || name == "u1") return 1;
+  const size_t digits = name.find_first_of("0123456789");
+  return digits == std::string::npos ? 1 : std::max(1, std::stoi(name.substr(digits)) / 8);
 }
 
 bool is_real(uint16_t type) { return type >= kFp16 && type <= kFp64; }
@@ -336,6 +345,72 @@ bool Arguments::classify_array(PyObject* value, const Reader& reader, const Para
   return true;
 }
 
+namespace {
+
+bool read_integers(PyObject* sequence, std::vector<int64_t>* out) {
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref item(PySequence_GetItem(sequence, i));
+    Ref number(item ? PyNumber_Index(item.get()) : nullptr);
+    if (!number) return false;
+    out->push_back(PyLong_AsLongLong(number.get()));
+    if (out->back() == -1 && PyErr_Occurred()) return false;
+  }
+  return true;
+}
+
+// Whether machines that copy boxes can use the tensor; see make_desc in ir/ops.py. The same in runtime/arguments.py.
+bool is_regular(uint64_t base, int64_t bytes, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides) {
+  bool regular = base % 16 == 0 && !strides.empty() && strides.back() == 1;
+  for (size_t i = 0; i + 1 < strides.size(); ++i)
+    regular = regular && strides[i] >= 0 && strides[i] < (int64_t{1} << 40) / bytes && strides[i] * bytes % 16 == 0;
+  for (int64_t size : sizes) regular = regular && size >= 1 && size < int64_t{1} << 31;
+  return regular;
+}
+
+}  // namespace
+
+bool Arguments::classify_descriptor(PyObject* value, const Place& place) {
+  static PyObject* const names[] = {PyUnicode_InternFromString("base"), PyUnicode_InternFromString("shape"),
+                                    PyUnicode_InternFromString("strides"), PyUnicode_InternFromString("block_shape"),
+                                    PyUnicode_InternFromString("padding")};
+  static const Parameter plain;
+  Ref parts[4];
+  for (int i = 0; i < 4; ++i) {
+    parts[i].reset(PyObject_GetAttr(value, names[i]));
+    if (!parts[i]) return false;
+  }
+  Ref padding(PyObject_HasAttr(value, names[4]) ? PyObject_GetAttr(value, names[4]) : share(Py_None).release());
+  std::vector<int64_t> sizes, strides;
+  if (!padding || !read_integers(parts[1].get(), &sizes) || !read_integers(parts[2].get(), &strides)) return false;
+  if (sizes.size() != strides.size()) return place.fail("shape and strides of a tensor descriptor differ in length");
+  const size_t first = leaves_.size();
+  Leaf begin{LeafKind::descriptor};
+  begin.value = value;
+  leaves_.push_back(begin);
+  add_constant(parts[3].get());
+  add_constant(padding.get());
+  const Reader* reader = reader_of(parts[0].get());
+  if (!reader) return false;
+  if (reader->kind < ReaderKind::numpy || reader->kind > ReaderKind::adapted) return place.fail("the base of a tensor descriptor must be an array");
+  if (!classify_array(parts[0].get(), *reader, plain, place)) return false;
+  Leaf& base = leaves_.back();
+  base.aligned = false;  // the descriptor's mark says so
+  const bool regular = is_regular(base.bits, element_bytes(type_name(base.type)), sizes, strides);
+  for (const auto* numbers : {&sizes, &strides})
+    for (int64_t number : *numbers) {
+      Leaf leaf{LeafKind::integer};
+      leaf.type = kI64;
+      leaf.bits = static_cast<uint64_t>(number);
+      leaves_.push_back(leaf);
+    }
+  leaves_[first].aligned = regular;
+  leaves_[first].bits = leaves_.size() - first - 1;
+  for (Ref* part : {&parts[0], &parts[3], &padding}) kept_.push_back(std::move(*part));
+  return true;
+}
+
 // An integer for a parameter declared as a pointer is an address.
 bool Arguments::add_raw_pointer(PyObject* value, const Parameter& parameter, const Place& place) {
   Leaf leaf{LeafKind::pointer};
@@ -389,13 +464,7 @@ bool Arguments::classify_value(PyObject* value, const Parameter& parameter, cons
     case ReaderKind::text:
     case ReaderKind::keyed:
     case ReaderKind::constant: add_constant(value); return true;
-    case ReaderKind::object: {
-      Leaf leaf{LeafKind::object};
-      leaf.value = value;
-      leaves_.push_back(leaf);
-      has_object_ = true;
-      return true;
-    }
+    case ReaderKind::descriptor: return classify_descriptor(value, place);
     case ReaderKind::numpy:
     case ReaderKind::exchange:
     case ReaderKind::array:
@@ -465,7 +534,7 @@ bool Arguments::append_key(std::string* key, PyObject* interned) const {
           return false;
         break;
       }
-      case LeafKind::object:
+      case LeafKind::descriptor: key->push_back(leaf.aligned ? 'D' : ' '); break;
       case LeafKind::tuple_end: break;
     }
   }
@@ -502,7 +571,9 @@ PyObject* Arguments::class_of(size_t* index) const {
   const Leaf& leaf = leaves_[(*index)++];
   switch (leaf.kind) {
     case LeafKind::constant: return Py_BuildValue("(sO)", "constexpr", leaf.value);
-    case LeafKind::object: return Py_BuildValue("(sO)", "object", leaf.value);
+    case LeafKind::descriptor:
+      *index += leaf.bits;
+      return Py_BuildValue("(sOO)", "descriptor", leaf.value, leaf.aligned ? Py_True : Py_False);
     case LeafKind::tuple_begin: {
       Ref items(PyList_New(0));
       while (items && leaves_[*index].kind != LeafKind::tuple_end) {

@@ -34,7 +34,8 @@ struct Parameter {
   bool annotated_pointer = false;
 };
 
-enum class LeafKind : uint8_t { pointer, integer, real, boolean, constant, object, tuple_begin, tuple_end };
+// A tensor descriptor is followed by the leaves that make it up: box, padding, base, sizes, strides.
+enum class LeafKind : uint8_t { pointer, integer, real, boolean, constant, descriptor, tuple_begin, tuple_end };
 
 struct Leaf {
   LeafKind kind;
@@ -46,9 +47,9 @@ struct Leaf {
   int16_t index = -1;          // pointer: which device of that kind; -1: not told
   uint16_t parameter = 0;      // which it belongs to
   bool address = false;        // pointer: given as a number, which does not tell where it is
-  uint64_t bits = 0;           // the argument's slot
+  uint64_t bits = 0;           // the argument's slot; descriptor: how many leaves follow
   uint64_t low = 0, high = 0;  // pointer: bytes in use are [low, high)
-  PyObject* value = nullptr;   // constant, object: borrowed; tuple_begin: the tuple
+  PyObject* value = nullptr;   // constant, descriptor: borrowed; tuple_begin: the tuple
 };
 
 // One pass over the bound arguments of a launch.
@@ -68,7 +69,6 @@ class Arguments {
   // One entry per parameter, as Dispatcher.classify documents; new reference.
   PyObject* classes() const;
 
-  bool has_object() const { return has_object_; }
   // Where the arrays are: the number of the first one's GPU, or a value of Where.
   enum Where : int { kNowhere = -1, kHost = -2, kSomeGpu = -3 };
   int gpu() const;
@@ -82,6 +82,7 @@ class Arguments {
   bool classify_tuple(PyObject* value, const Parameter& parameter, const Place& place);
   bool classify_integer(PyObject* value, const Parameter& parameter, const Place& place);
   bool classify_annotated(PyObject* value, const Parameter& parameter, const Place& place);
+  bool classify_descriptor(PyObject* value, const Place& place);
   bool classify_array(PyObject* value, const struct Reader& reader, const Parameter& parameter, const Place& place);
   bool add_raw_pointer(PyObject* value, const Parameter& parameter, const Place& place);
   void add_constant(PyObject* value);
@@ -90,7 +91,6 @@ class Arguments {
   const std::vector<Parameter>& parameters_;
   std::vector<Leaf> leaves_;
   std::vector<Ref> kept_;  // values made on the way
-  bool has_object_ = false;
 };
 
 // Appends a compile-time value by type and value: 1, 1.0, True, 0.0 and -0.0 all differ. `interned` (a dict) gives

@@ -425,7 +425,7 @@ bool classify_type(PyObject* object, Reader* reader) {
   } else if (has(object, "cache_key")) {
     reader->kind = ReaderKind::keyed;
   } else if (has(object, "block_shape") && has(object, "base")) {
-    reader->kind = ReaderKind::object;
+    reader->kind = ReaderKind::descriptor;
   } else if (name_is(type, "__name__", "dtype") || name_is(type, "__name__", "constexpr")) {
     reader->kind = ReaderKind::constant;
   } else if (has(object, "__cuda_array_interface__") || has(object, "__array_interface__") ||

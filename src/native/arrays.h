@@ -18,7 +18,7 @@ enum class ReaderKind : uint8_t {
   constexpr_,  // the registered wrapper: .value
   keyed,       // has cache_key: a jitted function
   constant,    // element types of the language: told apart by equality
-  object,      // tensor descriptors: left to Python
+  descriptor,  // tensor descriptors: box, base, sizes, strides
   numpy,       // NumPy array whose memory layout was checked
   exchange,    // has DLPack's C exchange functions
   array,       // has data_ptr() and dtype

@@ -24,12 +24,14 @@ struct Kernel {
   int max_threads = 0;
 };
 
-// A kernel parameter that holds a tensor map (CUtensorMap), made at each launch from a descriptor among the arguments:
-// slot `slot` has its base, the next `rank` its sizes, the next `rank` its strides in elements, last axis fastest.
+// A kernel parameter that holds a tensor map (CUtensorMap), made at each launch from the other arguments. The tensor's
+// base, `rank` sizes and `rank` strides (in elements, last axis fastest) are in the slots named; -1: the value beside.
 // The numbers are those of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapFloatOOBfill; box: last axis first.
 struct MapPlan {
-  int32_t slot, rank, type, swizzle, fill;
+  int32_t rank, type, swizzle, fill;
   int32_t box[5];
+  int32_t slots[11];
+  int64_t values[11];
 };
 
 // How a kernel is launched, the same each time.

@@ -16,7 +16,7 @@ const gpu::Kernel* gpu_kernel_of(PyObject* object, gpu::Driver** driver);
 // The driver inside a GpuDriver object; null with TypeError set when it is none.
 gpu::Driver* gpu_driver_of(PyObject* object);
 PyObject* raise_gpu_error(const std::string& message);
-// Plans as Python packs them, 10 int32 each. False with an exception set.
+// Plans as Python packs them. False with an exception set.
 bool read_map_plans(PyObject* bytes, std::vector<gpu::MapPlan>* out);
 
 // The type GpuLauncher: a loaded kernel with everything a launch needs besides its arguments.

@@ -228,7 +228,8 @@ PyMethodDef driver_methods[] = {
      "       cluster: tuple[int, int, int] = (1, 1, 1), shared: int = 0, cooperative: bool = False, overlap: bool = False,\n"
      "       maps: bytes = b'') -> None\n\n"
      "grid counts programs, of so many blocks each. args: one 8-byte slot for each parameter; behind them the kernel gets a tensor\n"
-     "map for each plan in maps (10 int32: slot, rank, type, swizzle, fill, box). Returns once queued."},
+     "map for each plan in maps (20 int32 and 11 int64: rank, type, swizzle, fill, box; slots of base, sizes and strides, or -1;\n"
+     "values where there is no slot). Returns once queued."},
     {"synchronize", synchronize, METH_NOARGS, "synchronize() -> None\n\nWaits for the device; raises what went wrong on it."},
     {"host_pointer_mapped", host_pointer_mapped, METH_O,
      "host_pointer_mapped(pointer: int) -> bool\n\nWhether kernels can use an address in host memory: it is pinned."},

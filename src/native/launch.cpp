@@ -305,8 +305,7 @@ Ref find_kernel(Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid
   Ref arguments(last ? PySequence_Concat(described.get(), last.get()) : nullptr);
   Ref on_miss = share(dispatcher.on_miss.get());
   Ref kernel(arguments ? PyObject_CallObject(on_miss.get(), arguments.get()) : nullptr);
-  if (kernel && is_kernel(kernel.get()) && !prepared.arguments.has_object())
-    dispatcher.kernels[prepared.key] = share(kernel.get());
+  if (kernel && is_kernel(kernel.get())) dispatcher.kernels[prepared.key] = share(kernel.get());
   return kernel;
 }
 
@@ -357,8 +356,6 @@ bool launch_on_gpu(PyObject* launcher, const Dispatcher& dispatcher, const Prepa
 
 PyObject* launch_kernel(PyObject* kernel, const Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid,
                         PyObject* stream) {
-  if (prepared.arguments.has_object())
-    return fail_binding(dispatcher, "has an argument that only Python code can pass");
   Ref computed;
   if (!PyTuple_Check(grid) && PyCallable_Check(grid)) {
     computed = call_grid(dispatcher, grid, prepared.call);

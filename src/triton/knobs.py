@@ -523,6 +523,7 @@ class nvidia_knobs(base_knobs):
     dump_ptxas_log = env_bool("TRITON_DUMP_PTXAS_LOG")
     libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
+    enable_tma = env_bool("TRITON_ENABLE_TMA", True)
 
 
 class amd_knobs(base_knobs):

@@ -36,7 +36,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     several = "test_cases" in metafunc.module.__name__
     places = []
-    for place in _BACKENDS:
+    for place in [*_BACKENDS, *(getattr(metafunc.module, "MORE_BACKENDS", ()) if not _COMPILE_FOR else ())]:
         name, marks = (place, ()) if isinstance(place, str) else (place.values[0], place.marks)
         for warps in (1, 2, 4, 8) if several and name not in ("interpreter", "cpu") else (0,):
             label = f"{name}-{warps} warps" if warps else str(name)

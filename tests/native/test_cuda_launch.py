@@ -205,18 +205,21 @@ def test_launch_attributes(options: dict[str, Any], expected: str, gpu: Gpu) -> 
 @on_fake_gpu
 def test_tensor_maps_are_made_of_the_descriptors_slots(gpu: Gpu) -> None:
     """Axes are named last first, strides in bytes; the map is a parameter behind the others."""
-    plan = struct.pack("<10i", 1, 3, 6, 3, 1, 64, 8, 2, 0, 0)
+    slots = (1, 2, 3, 4, 5, -1, 7, 0, 0, 0, 0)
+    plan = struct.pack("<20i11q", 3, 6, 3, 1, 64, 8, 2, 0, 0, *slots, 0, 0, 0, 0, 0, 104, 0, 0, 0, 0, 0)
     launcher = libtriton.GpuLauncher(load(), None, 32, maps=plan)
     gpu.slots(9)
     names = tuple("nabcdefg")
-    dispatcher(launcher, *names)[(1,)](7, 0x1000, 5, 30, 100, 4000, 104, 2)
+    dispatcher(launcher, *names)[(1,)](7, 0x1000, 5, 30, 100, 4000, 99, 2)
     (call,) = [x for x in gpu.calls if x.startswith("cuTensorMapEncodeTiled")]
     assert call == (
         "cuTensorMapEncodeTiled aligned 1 type 6 rank 3 base 1000 sizes 100,30,5 strides 208,8000 box 64,8,2 "
         "step 1 interleave 0 swizzle 3 fill 1"
     )
     (launch,) = gpu.launches
-    assert launch["slots"] == [7, 0x1000, 5, 30, 100, 4000, 104, 2, 0x5A5A5A5A5A5A5A5A]
+    assert launch["slots"] == [7, 0x1000, 5, 30, 100, 4000, 99, 2, 0x5A5A5A5A5A5A5A5A]
+    dispatcher(launcher, *names)[(1,)](7, 0, 5, 0, 100, 4000, 99, 2)
+    assert " base 10 sizes 1,1,1 " in [x for x in gpu.calls if x.startswith("cuTensorMapEncodeTiled")][-1]
     gpu.fail("cuTensorMapEncodeTiled", 1)
     with pytest.raises(libtriton.GpuError, match="a tensor descriptor cannot be passed: what the driver says of 1"):
         dispatcher(launcher, *names)[(1,)](7, 0x1000, 5, 30, 100, 4000, 104, 2)

@@ -177,17 +177,48 @@ def test_subclasses_of_ndarray() -> None:
     assert class_of(aligned_array().view(Mine)) == ("*fp32", True)
 
 
-def test_descriptors_are_left_to_python() -> None:
-    class Descriptor:
-        base, block_shape = None, [1]
+class Descriptor:
+    def __init__(
+        self, base: object, shape: list[int], strides: list[int], block: list[int], padding: str = "zero"
+    ) -> None:
+        self.base, self.shape, self.strides, self.block_shape, self.padding = base, shape, strides, block, padding
 
-    descriptor = Descriptor()
-    calls: list[object] = []
-    d = dispatcher("x", on_miss=lambda key, bound, *rest: calls.append(bound))
-    assert class_of(descriptor) == ("object", descriptor)
-    assert d.run((1,), (descriptor,), {}) is None
-    assert d.run((1,), (descriptor,), {}) is None
-    assert calls == [(descriptor,)] * 2 and len(d) == 0
+
+def test_a_descriptor_is_its_base_sizes_and_strides() -> None:
+    x = aligned_array()
+    descriptor = Descriptor(x, [3, 5], [16, 1], [2, 4])
+    assert class_of(descriptor) == ("descriptor", descriptor, True)
+    packed = dispatcher("x", "n").pack((descriptor, 7), {})
+    assert struct.unpack("<6q", packed) == (x.ctypes.data, 3, 5, 16, 1, 7)
+
+
+def test_what_tells_descriptors_apart() -> None:
+    """Element type, box, padding and whether boxes can be copied, not sizes and strides."""
+    x = aligned_array()
+    d = dispatcher("x")
+
+    def key(*parts: object) -> bytes:
+        return d.classify((Descriptor(*parts),), {})[0]  # type: ignore[arg-type]
+
+    plain = key(x, [3, 5], [16, 1], [2, 4])
+    assert plain == key(x, [1, 16], [32, 1], [2, 4]) == key(x, [3, 5], [16, 1], (2, 4))
+    others = [
+        key(x, [3, 5], [16, 1], [4, 2]),
+        key(x, [3, 5], [16, 1], [2, 4], "nan"),
+        key(x.view(np.int32), [3, 5], [16, 1], [2, 4]),
+        key(x, [3, 5], [15, 1], [2, 4]),
+    ]
+    assert len({plain, *others}) == 5
+    for shape, strides in (([0, 5], [16, 1]), ([3, 2**31], [16, 1]), ([3, 5], [-16, 1]), ([3, 5], [16, 2])):
+        assert key(x, shape, strides, [2, 4]) == others[-1]
+
+
+def test_descriptors_that_are_none() -> None:
+    x = aligned_array()
+    with pytest.raises(TypeError, match="argument 'x': shape and strides of a tensor descriptor differ in length"):
+        class_of(Descriptor(x, [3], [16, 1], [2]))
+    with pytest.raises(TypeError, match="argument 'x': the base of a tensor descriptor must be an array"):
+        class_of(Descriptor(5, [3], [1], [2]))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Where buffers lie in shared memory: room for as long as they are used, block by block.
 
-A buffer lives from its ``alloc_shared`` (or ``alloc_barriers``) to the last op of the same block that uses it, itself or
-in a region. Buffers that live lie one behind the other; what lies behind them is free for other purposes.
+A buffer lives from its ``alloc_shared`` (or ``alloc_barriers``) to the last op of the same block that uses it, itself
+or in a region. Buffers that live lie one behind the other; what lies behind them is free for other purposes.
 """
 
 from __future__ import annotations

@@ -203,7 +203,8 @@ class _Arguments:
         strides = [self.leaf(f"{name}_stride{i}", int64) for i in range(rank)]
         block = block_type(str_to_ty(element), shape)
         made = tensor_descriptor(None, language_tuple(sizes), language_tuple(strides), block)
-        made.base, made.padding = base, "nan" if "nan" in type else "zero"
+        made.base, made.padding = base, "nan" if type.endswith(", nan>") else "zero"
+        made.regular = dict(self.promises.get(path, ())).get("tt.divisibility") == 16
         self.descriptors.append(made)
         return made
 

@@ -143,6 +143,7 @@ class tensor_descriptor(tensor_descriptor_base):
 
     base: Any = None
     padding = "zero"
+    regular = False  # known to be as `make_desc` says
 
     def __init__(self, handle: Any, shape: Any, strides: Any, block_type: block_type) -> None:
         self.handle = handle
@@ -155,7 +156,9 @@ class tensor_descriptor(tensor_descriptor_base):
         operands = [self.base.handle]
         for group in (self.shape, self.strides):
             operands += [v.handle for v in group.values]
-        attrs = {"padding": self.padding} if self.padding != "zero" else None
+        attrs: dict[str, Any] = {"padding": self.padding} if self.padding != "zero" else {}
+        if self.regular:
+            attrs["regular"] = True
         self.handle = semantic.op("make_desc", operands, ir.DescriptorType(self.block_type.ir), attrs)
 
     def flatten(self, leaves: list[Value]) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from triton.ir.core import Block, Op
 from triton.ir.ops import OPS
-from triton.ir.types import DescriptorType, PointerType, ScalarType, element_of, shape_of
+from triton.ir.types import DescriptorType, PointerType, ScalarType, Type, element_of, shape_of
 
 from . import mathematics, numeric, tiles
 from .errors import AssertionFailed, Blocked, InterpreterError, Unsupported
@@ -331,9 +331,12 @@ def _box(desc: Descriptor, shape: Sequence[int], offsets: Sequence[Any], size: i
 
 @rule("desc_load")
 def _desc_load(m: Machine, op: Op, args: list[Any]) -> Array:
-    desc, *offsets = args
-    type = op.results[0].type
-    element, dtype = scalar_element(op.results[0]), storage_dtype(type)
+    return read_box(m, args[0], op.results[0].type, args[1:])
+
+
+def read_box(m: Machine, desc: Descriptor, type: Type, offsets: Sequence[Any]) -> Array:
+    """The box of ``type`` at these offsets."""
+    element, dtype = element_of(type), storage_dtype(type)
     addresses, inside = _box(desc, shape_of(type), offsets, np.dtype(dtype).itemsize)
     padding = float("nan") if desc.padding == "nan" and element.is_float else 0
     result = np.array(np.broadcast_to(from_python(padding, element), shape_of(type)))
@@ -344,11 +347,18 @@ def _desc_load(m: Machine, op: Op, args: list[Any]) -> Array:
 @rule("desc_store")
 def _desc_store(m: Machine, op: Op, args: list[Any]) -> None:
     desc, value, *offsets = args
+    write_box(m, desc, value, scalar_element(op.operands[1]), offsets, _attr(op, "op"))
+
+
+def write_box(
+    m: Machine, desc: Descriptor, value: Array, element: ScalarType, offsets: Sequence[Any], update: str
+) -> None:
+    """Writes a box at these offsets, or combines it with what is there."""
     addresses, inside = _box(desc, value.shape, offsets, value.dtype.itemsize)
-    if _attr(op, "op") == "store":
+    if update == "store":
         m.memory.write(addresses[inside], value[inside])
     else:
-        _combine_atomically(m, addresses, value, inside, _update(_attr(op, "op"), scalar_element(op.operands[1])))
+        _combine_atomically(m, addresses, value, inside, _update(update, element))
 
 
 # Matrix product, reduction, scan ------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from triton.ir.core import Op
-from triton.ir.types import SharedType
+from triton.ir.types import ScalarType, SharedType
 
 from . import tiles
 from .errors import InterpreterError
 from .floats import storage_dtype
 from .machine import Machine
-from .rules import rule, scalar_element
+from .rules import read_box, rule, scalar_element, write_box
 
 Array = npt.NDArray[Any]
 
@@ -65,6 +65,60 @@ def _wait(m: Machine, op: Op, args: list[Any]) -> None:
         for land in group:
             land()
     del m.copies[:done]
+
+
+@rule("box_map")
+def _box_map(m: Machine, op: Op, args: list[Any]) -> Array:
+    """Boxes are copied by their descriptor here; a number that no pointer is."""
+    return np.array(0, dtype=np.uint64)
+
+
+class Barriers:
+    """The copies that each of some barriers waits for: those of its open phase are the last ones."""
+
+    def __init__(self, count: int, copies: int) -> None:
+        self.copies = copies
+        self.pending: list[list[Any]] = [[] for _ in range(count)]
+
+
+@rule("alloc_barriers")
+def _alloc_barriers(m: Machine, op: Op, args: list[Any]) -> Barriers:
+    type = op.results[0].type
+    assert isinstance(type, SharedType)
+    return Barriers(type.slots, op.attrs["copies"])
+
+
+@rule("box_load")
+def _box_load(m: Machine, op: Op, args: list[Any]) -> None:
+    buffer, index, barriers, number, desc, _, wanted, *offsets = args
+    slot, type = _slot(buffer, index), op.operands[0].type
+    assert isinstance(type, SharedType)
+
+    def land() -> None:
+        buffer[slot] = read_box(m, desc, type.block, offsets)
+
+    if wanted:
+        barriers.pending[int(number)].append(land)
+
+
+@rule("barrier_wait")
+def _barrier_wait(m: Machine, op: Op, args: list[Any]) -> None:
+    barriers, number = args
+    pending = barriers.pending[int(number)]
+    if len(pending) < barriers.copies:
+        raise InterpreterError(f"barrier {int(number)} would wait for ever: {len(pending)} copies of {barriers.copies}")
+    for land in pending[: barriers.copies]:
+        land()
+    del pending[: barriers.copies]
+
+
+@rule("box_store")
+def _box_store(m: Machine, op: Op, args: list[Any]) -> None:
+    buffer, index, desc, _, *offsets = args
+    type = op.operands[0].type
+    assert isinstance(type, SharedType) and isinstance(type.block.element, ScalarType)
+    value = np.array(buffer[_slot(buffer, index)])
+    write_box(m, desc, value, type.block.element, offsets, op.attrs.get("op", "store"))
 
 
 @rule("shared_load")

@@ -25,6 +25,8 @@ from .types import (
     element_of,
     i32,
     shape_of,
+    u8,
+    u64,
     with_shape,
 )
 
@@ -315,9 +317,11 @@ def _desc_store_rule(types: Any, attrs: dict[str, Any]) -> list[Any]:
     return []
 
 
-_op("make_desc", "Descriptor of a global tensor: base, sizes, strides (in elements).", Operand("base", t.PTR),
-    Operand("sizes_and_strides", t.SCALAR_INT, "many"),
-    attrs={"padding": Attr("str", "zero", choices=("zero", "nan"))}, check=_check_make_desc, results=1,
+_op("make_desc", "Descriptor of a global tensor: base, sizes, strides (in elements). `regular` promises that the base "
+    "and all strides but the last are multiples of 16 bytes, the last stride is 1 and sizes are 1 to 2^31 - 1.",
+    Operand("base", t.PTR), Operand("sizes_and_strides", t.SCALAR_INT, "many"),
+    attrs={"padding": Attr("str", "zero", choices=("zero", "nan")), "regular": Attr("bool", False)},
+    check=_check_make_desc, results=1,
     example="(%p: ptr<f32>, %n: i32, %s: i64) => %r = make_desc %p, %n, %n, %s, %s : desc<8x16xf32>")
 _op("desc_load", "Reads one box at the given element offsets; outside the tensor gives the padding.",
     Operand("descriptor", t.DESC), Operand("offsets", t.SCALAR_INT, "many"), attrs=_CACHE, infer=_block_of,
@@ -390,6 +394,51 @@ _op("shared_load", "A tile read from a slot.", _BUFFER, _SLOT, check=_check_shar
 _op("shared_store", "A tile written to a slot, where all threads see it after the op.", _BUFFER, _SLOT,
     Operand("value", t.TENSOR), infer=t.none, check=_check_shared_tile, effects=("read", "write"), stages=_LAYOUT_ONLY,
     example="(%b: shared<2 of 16x64xf16>, %i: i32, %x: f16) => %y = splat %x : 16x64xf16 #L0\nshared_store %b, %i, %y")
+
+
+def _check_barriers(op: Op) -> None:
+    type = op.results[0].type
+    fits = isinstance(type, SharedType) and type.block == TensorType((1,), u64)
+    _check(fits, f"alloc_barriers gives shared<n of 1xu64>, not {type}")
+
+
+def _check_box(op: Op) -> None:
+    block, place = _shared_block(op), 4 if op.kind == "box_load" else 2
+    type = op.operands[place].type
+    assert isinstance(type, DescriptorType)
+    _check(type.block == block, f"boxes of {type} do not fit a slot of {op.operands[0].type}")
+    offsets = len(op.operands) - (7 if op.kind == "box_load" else 4)
+    _check(offsets == len(block.shape), f"{op.kind} of rank {len(block.shape)} has {offsets} offsets")
+
+
+_MAP = Operand("map", t.PTR)
+_OFFSETS = Operand("offsets", t.SCALAR_INT, "many")
+_op("box_map", "Where the descriptor lies in the form by which the machine copies boxes: what the kernel's argument of "
+    "this number holds.", Operand("descriptor", t.DESC), attrs={"argument": Attr("int")},
+    infer=lambda types, attrs: [PointerType(u8)], stages=_LAYOUT_ONLY,
+    example="(%d: desc<8x16xf32>) => %m = box_map %d {argument = 7} : ptr<u8>")
+_op("alloc_barriers", "Barriers in shared memory. A phase of a barrier ends when `copies` copies that name it are "
+    "there; every copy begun must be waited for.", attrs={"copies": Attr("int")}, check=_check_barriers,
+    effects=("write",), results=1, stages=_LAYOUT_ONLY,
+    example="() => %r = alloc_barriers {copies = 2} : shared<3 of 1xu64>")
+_op("box_load", "Begins to copy a box to a slot where `wanted` holds; outside the tensor the slot gets the padding. "
+    "Barrier `index` tells when it is there.", _BUFFER, _SLOT, Operand("barriers", t.SHARED),
+    Operand("index", t.SCALAR_INT), Operand("descriptor", t.DESC), _MAP, Operand("wanted", t.SCALAR_BOOL), _OFFSETS,
+    infer=t.none, check=_check_box,
+    effects=("read", "write"), stages=_LAYOUT_ONLY,
+    example="(%b: shared<2 of 8x16xf32>, %d: desc<8x16xf32>, %m: ptr<u8>, %i: i32, %w: i1) => "
+    "%s = alloc_barriers {copies = 1} : shared<2 of 1xu64>\nbox_load %b, %i, %s, %i, %d, %m, %w, %i, %i")
+_op("barrier_wait", "The copies of the barrier's next phase, counted from the last wait, are there for all threads.",
+    Operand("barriers", t.SHARED), Operand("index", t.SCALAR_INT), infer=t.none, effects=("read", "write"),
+    stages=_LAYOUT_ONLY,
+    example="(%b: shared<2 of 8x16xf32>, %d: desc<8x16xf32>, %m: ptr<u8>, %i: i32, %w: i1) => "
+    "%s = alloc_barriers {copies = 1} : shared<2 of 1xu64>\nbox_load %b, %i, %s, %i, %d, %m, %w, %i, %i\n"
+    "barrier_wait %s, %i")
+_op("box_store", "Writes a slot, which `shared_store` has filled, to a box, or combines it atomically with what is "
+    "there; outside the tensor nothing is written.", _BUFFER, _SLOT, Operand("descriptor", t.DESC), _MAP, _OFFSETS,
+    attrs={"op": Attr("str", "store", choices=("store", "add", "min", "max", "and", "or", "xor"))}, infer=t.none,
+    check=_check_box, effects=("read", "write"), stages=_LAYOUT_ONLY,
+    example="(%b: shared<2 of 8x16xf32>, %d: desc<8x16xf32>, %m: ptr<u8>, %i: i32) => box_store %b, %i, %d, %m, %i, %i")
 
 
 def _check_dot_shared(op: Op) -> None:

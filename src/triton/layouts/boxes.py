@@ -1,7 +1,7 @@
-"""Boxes of a global tensor as a machine copies them to and from shared memory: a tile cut into pieces that it can copy.
+"""Boxes of global tensors as machines copy them to and from shared memory: a tile cut into pieces that can be copied.
 
-A tile lies in shared memory as ``placement.py`` says, its last axis inside. One copy moves a piece: at most a panel wide
-and 256 elements long along each axis, whose rows follow each other in shared memory.
+A tile lies in shared memory as ``placement.py`` says, its last axis inside. One copy moves a piece: at most a panel
+wide and 256 elements long along each axis, whose rows follow each other in shared memory.
 """
 
 from __future__ import annotations

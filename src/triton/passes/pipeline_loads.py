@@ -4,7 +4,7 @@ Requires: stage ``layout``; a target with asynchronous copies.
 Ensures: in each innermost ``for`` loop with a constant positive step, a load whose tile only goes (transposed or not)
 to a product is replaced by copies into one of S slots, begun S - 1 trips ahead. What the addresses need (the counter,
 pointers carried by the loop, masks) is computed ahead too, in carried values of its own. Copies beyond the last trip
-are masked off.
+are masked off. Loads of descriptors with a ``box_map`` become ``box_load``, with one barrier for each slot.
 
     for ... (%i, %p, %acc) {                    copies for the first S - 1 trips
       %x = load %p                              for ... (%i, %acc, %ahead, %slot) {
@@ -21,33 +21,43 @@ from dataclasses import dataclass, field
 from ..analysis import axis as axis_analysis
 from ..analysis.access import access_width
 from ..analysis.effects import is_pure
+from ..analysis.roots import carried_values, root
 from ..ir.builder import Builder
 from ..ir.core import Block, Function, Module, Op, Value, clone_op
-from ..ir.types import PointerType, ScalarType, SharedType, TensorType, Type, element_of, i1, i32, with_element
+from ..ir.ops import has_effect
+from ..ir.types import PointerType, ScalarType, SharedType, TensorType, Type, element_of, i1, i32, u64, with_element
 from ..layouts.linear import LinearLayout
 from ..layouts.placement import tile_bytes
 from .assign_layouts import layouts_of, name_layout
+from .box_maps import is_aligned, maps_of
 
 MIN_COPY_BYTES = 4
 """The narrowest asynchronous copy (PTX ISA, "cp.async")."""
+BARRIER_ROOM = 1024
+_MAY_WRITE_ANYTHING = frozenset({"extern", "inline_asm", "call", "atomic_rmw", "atomic_cas", "atomic_poll"})
+"""Atomics among them: what other programs wrote before is seen after."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
     """``stages``: slots unless a loop says otherwise. ``shared_bytes``: what all slots may take together.
 
-    ``asynchronous`` says which products read their operands from slots while later ops run.
+    ``asynchronous`` says which products read their operands from slots while later ops run; ``box_alignment``: bytes
+    that the place of a copied box along its last axis is a multiple of.
     """
 
     stages: int
     shared_bytes: int
     asynchronous: Callable[[Op], bool]
+    box_alignment: int = 1
 
 
 def pipeline_loads(module: Module, options: PipelineOptions) -> Module:
     """Rewrites every loop that qualifies; see the head of this file."""
     for function in module.functions.values():
-        _Pipeliner(module, function, options).block(function.body)
+        pipeliner = _Pipeliner(module, function, options)
+        pipeliner.block(function.body)
+        function.body.ops = pipeliner.head + function.body.ops
     return module
 
 
@@ -58,9 +68,15 @@ class _Candidate:
     load: Op
     path: list[Op]
     inner: int
+    map: Value | None = None
     slice: set[Op] = field(default_factory=set)
     carried: set[int] = field(default_factory=set)
     buffer: Value | None = None
+
+    @property
+    def places(self) -> list[Value]:
+        """What says where it reads: pointer and mask, or a box's offsets."""
+        return self.load.operands[1:] if self.map is not None else self.load.operands[:2]
 
 
 class _Pipeliner:
@@ -68,6 +84,9 @@ class _Pipeliner:
         self.module, self.function, self.options = module, function, options
         self.layouts = layouts_of(module)
         self.facts = axis_analysis.analyse(function)
+        self.maps = maps_of(function)
+        self.origins = carried_values(function)
+        self.head: list[Op] = []  # what the function begins with
         self.users: dict[Value, list[Op]] = {}
         for op in function.body.walk():
             for value in op.operands:
@@ -90,34 +109,62 @@ class _Pipeliner:
         found = []
         inside = set(op.regions[0].ops)
         for load in op.regions[0].ops:
-            candidate = self.candidate(load) if load.kind == "load" else None
-            if candidate is not None and self.follow(op, inside, candidate):
+            candidate = self.candidate(load) if load.kind in ("load", "desc_load") else None
+            if candidate is not None and self.follow(op, inside, candidate) and not self.written(op, load):
                 found.append(candidate)
         return found
 
+    def written(self, loop: Op, load: Op) -> bool:
+        """Whether the loop may write what a later trip loads."""
+        here = root(load.operands[0], self.function.body, self.origins)
+        for op in loop.regions[0].walk():
+            if op.kind in _MAY_WRITE_ANYTHING and has_effect(op, "write"):
+                return True
+            if op.kind in ("store", "desc_store"):
+                there = root(op.operands[0], self.function.body, self.origins)
+                if here is None or there is None or here is there:
+                    return True
+        return False
+
     def candidate(self, load: Op) -> _Candidate | None:
-        result, pointer = load.results[0], load.operands[0]
-        if not isinstance(pointer.type, TensorType) or len(pointer.type.shape) != 2 or load.attrs.get("volatile"):
+        result, source = load.results[0], load.operands[0]
+        if not isinstance(result.type, TensorType) or len(result.type.shape) != 2 or load.attrs.get("volatile"):
             return None
         element = element_of(result.type)
         if element.bits not in (8, 16, 32) or isinstance(element, PointerType) or element.is_bool:
             return None
-        if len(load.operands) > 2 and not _is_zero(load.operands[2]):
+        path = self.path(result)
+        if path is None:
             return None
+        if load.kind == "desc_load":
+            map = self.maps.get(source)
+            block = TensorType(result.type.shape, result.type.element)
+            if map is None or not is_aligned(load.operands[-1], block, self.facts, self.options.box_alignment):
+                return None
+            return _Candidate(load, path, 1, map)
+        return self.pointed(load, path)
+
+    def path(self, value: Value) -> list[Op] | None:
+        """The ops on the way to a product; None where the value goes elsewhere."""
         path: list[Op] = []
-        value = result
         while True:
             users = self.users.get(value, [])
             if len(users) != 1:
                 return None
             if users[0].kind == "dot":
-                if not path or path[-1].kind != "convert_layout" or value not in users[0].operands[:2]:
-                    return None
-                break
+                fits = path and path[-1].kind == "convert_layout" and value in users[0].operands[:2]
+                return path if fits else None
             if users[0].kind not in ("permute", "convert_layout"):
                 return None
             path.append(users[0])
             value = users[0].results[0]
+
+    def pointed(self, load: Op, path: list[Op]) -> _Candidate | None:
+        """A load through pointers, if they lie so that asynchronous copies can take it."""
+        pointer = load.operands[0]
+        if len(load.operands) > 2 and not _is_zero(load.operands[2]):
+            return None
+        element = element_of(load.results[0].type)
         facts = self.facts.get(pointer)
         if facts is None:
             return None
@@ -132,7 +179,7 @@ class _Pipeliner:
         """Finds what the load's addresses and mask are computed from; False when that cannot run ahead."""
         body = loop.regions[0]
         yields = body.terminator.operands
-        pending = list(candidate.load.operands[:2])
+        pending = list(candidate.places)
         seen: set[Value] = set()
         while pending:
             value = pending.pop()
@@ -162,12 +209,15 @@ class _Pipeliner:
         candidates = self.candidates(op, step.attrs["value"])
         products = [inner for inner in op.regions[0].ops if inner.kind == "dot"]
         lag = int(len(products) == 1 and self.options.asynchronous(products[0]) and accumulates(op, products[0]))
+        if lag and not any(c.path[-1].results[0] is products[0].operands[1] for c in candidates):
+            lag = 0  # b would be stored, to one slot, while the product of the trip before still reads it
         sizes = [_slot_bytes(c.load.results[0].type) for c in candidates]
-        while sizes and sum(sizes) * stages > self.options.shared_bytes and stages > 2:
+        room = self.options.shared_bytes - (BARRIER_ROOM if any(c.map is not None for c in candidates) else 0)
+        while sizes and sum(sizes) * stages > room and stages > 2:
             stages -= 1
-        if not sizes or sum(sizes) * stages > self.options.shared_bytes:
+        if not sizes or sum(sizes) * stages > room:
             return [op]
-        if lag and sum(sizes) * (stages + 1) <= self.options.shared_bytes:
+        if lag and sum(sizes) * (stages + 1) <= room:
             stages += 1
         elif stages < 3:
             lag = 0
@@ -190,6 +240,9 @@ class _Rewrite:
         self.owner, self.op, self.chosen, self.stages, self.step, self.lag = owner, op, chosen, stages, step, lag
         self.distance = stages - 1 - lag  # trips between a copy's beginning and its use
         self.body = op.regions[0]
+        self.boxed = [c for c in chosen if c.map is not None]
+        self.pointed = [c for c in chosen if c.map is None]
+        self.barriers: Value | None = None  # one for each slot
         self.slice = set().union(*(c.slice for c in chosen))
         self.carried = sorted(set().union(*(c.carried for c in chosen)))
         self.out = Block()
@@ -205,6 +258,11 @@ class _Rewrite:
             assert isinstance(type, TensorType)
             held = SharedType(self.stages, TensorType(type.shape, type.element))
             candidate.buffer = b.alloc_shared(types=[held], inner=candidate.inner)
+        if self.boxed:
+            type = SharedType(self.stages, TensorType((1,), u64))
+            made = Op("alloc_barriers", (), [type], {"copies": len(self.boxed)}, (), op.loc)
+            self.owner.head.append(made)
+            self.barriers = made.results[0]
         ahead = [op.operands[3 + j] for j in self.carried]
         some = b.cmp(low, high, pred="lt")
         distance = b.sub(high, low)
@@ -227,7 +285,8 @@ class _Rewrite:
         if self.lag:
             op.attrs["in_flight"] = True
         b.block.ops.append(op)
-        b.async_wait(pending=0)
+        if self.pointed:
+            b.async_wait(pending=0)
         return self.out.ops
 
     def copies(self, b: Builder, counter: Value, ahead: list[Value], wanted: Value, slot: Value) -> list[Value]:
@@ -237,7 +296,11 @@ class _Rewrite:
         for inner in self.body.ops:
             if inner in self.slice:
                 b.block.ops.append(clone_op(inner, mapping, lambda loc: loc))
-        for candidate in self.chosen:
+        for candidate in self.boxed:
+            offsets = [mapping.get(v, v) for v in candidate.places]
+            source = candidate.load.operands[0]
+            b.box_load(candidate.buffer, slot, self.barriers, slot, source, candidate.map, wanted, *offsets)
+        for candidate in self.pointed:
             pointer = mapping.get(candidate.load.operands[0], candidate.load.operands[0])
             type = _mask_type(pointer.type)
             mask = b.splat(wanted, types=[type])
@@ -245,7 +308,8 @@ class _Rewrite:
                 own = candidate.load.operands[1]
                 mask = b.and_(mapping.get(own, own), mask)
             b.async_copy(candidate.buffer, slot, pointer, mask)
-        b.async_commit()
+        if self.pointed:
+            b.async_commit()
         yields = self.body.terminator.operands
         return [mapping.get(yields[j], yields[j]) for j in self.carried]
 
@@ -257,13 +321,18 @@ class _Rewrite:
         body.ops = [*old, end]  # what ``copies`` clones from
         top = Block()
         b = Builder(top, self.op.loc)
-        b.async_wait(pending=self.distance - 1)
+        if self.pointed:
+            b.async_wait(pending=self.distance - 1)
+        else:
+            b.barrier()  # all have read the slot that is to be filled
         counter, high = body.args[0], self.op.operands[1]
         reach = self.distance * self.step
         kind = counter.type
         assert isinstance(kind, ScalarType)
         wanted = b.cmp(b.sub(high, counter), b.const(reach, kind), pred="gt")
         after = self.copies(b, b.add(counter, b.const(reach, kind)), ahead, wanted, free)
+        if self.boxed:
+            b.barrier_wait(self.barriers, slot)
         next_slots = [self.next_slot(b, value) for value in (slot, free)]
         replaced = {c.load: c for c in self.chosen}
         skipped = {op for c in self.chosen for op in c.path}

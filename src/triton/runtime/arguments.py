@@ -392,7 +392,7 @@ def _specialize_other(arg: Any, is_const: bool, specialize: bool, align: bool) -
     if key is not None:  # a jitted function passed as a value
         return "constexpr", key
     if hasattr(arg, "block_shape") and hasattr(arg, "base"):
-        return f"tensordesc<{element_type(arg.base.dtype)}{list(arg.block_shape)}>", None
+        return _specialize_descriptor(arg, specialize and align)
     if type(arg).__name__ in ("constexpr", "dtype") and hasattr(type(arg), "__hash__"):
         return "constexpr", arg
     if hasattr(arg, "__index__"):
@@ -402,6 +402,21 @@ def _specialize_other(arg: Any, is_const: bool, specialize: bool, align: bool) -
     if hasattr(arg, "__float__") and _is_numpy_scalar(arg):
         return "fp32", None
     raise ArgumentError(f"a value of type {type(arg).__name__} cannot be passed to a kernel")
+
+
+def _specialize_descriptor(arg: Any, align: bool) -> Specialization:
+    """Element type, box and padding; ``D`` where the tensor is as machines that copy boxes want it: see `make_desc`."""
+    element = element_type(arg.base.dtype)
+    padding = ", nan" if getattr(arg, "padding", "zero") == "nan" else ""
+    size = element_bytes(element)
+    regular = (
+        align
+        and address_of(arg.base) % 16 == 0
+        and arg.strides[-1] == 1
+        and all(0 <= stride < 2**40 // size and stride * size % 16 == 0 for stride in arg.strides[:-1])
+        and all(1 <= n < 2**31 for n in arg.shape)
+    )
+    return f"tensordesc<{element}{list(arg.block_shape)}{padding}>", "D" if regular else ""
 
 
 def native_specialize_impl(

@@ -270,6 +270,8 @@ def _leaves(values: Any) -> Iterator[Any]:
     for value in values:
         if isinstance(value, (tuple, list)):
             yield from _leaves(value)
+        elif hasattr(value, "block_shape") and hasattr(value, "base"):
+            yield value.base  # a tensor descriptor's
         else:
             yield value
 

@@ -144,7 +144,7 @@ def flatten(
         elif kind.startswith("tensordesc"):
             pointer(f"{name}.base", value.base)
             for i, size in enumerate(value.shape):
-                leaf(f"{name}.shape[{i}]", "i32", size)
+                leaf(f"{name}.shape[{i}]", "i64", size)
             for i, stride in enumerate(value.strides):
                 leaf(f"{name}.strides[{i}]", "i64", stride)
         else:
@@ -274,8 +274,6 @@ class Launcher:
         ``overlap`` says that some tensors share bytes, which ones may differ from call to call. Raises LaunchError for
         what no kernel may be launched with.
         """
-        if any(isinstance(kind, str) and kind.startswith("tensordesc") for kind in self._signature.values()):
-            return None
         _, _, pointers = self._flatten(values)
         self._check_writes(pointers)
         return self._aliasing_kernel() if overlap and self._written and self._checks else self._kernel

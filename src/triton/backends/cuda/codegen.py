@@ -16,7 +16,7 @@ from .capabilities import ptx_version, target_name
 
 TRIPLE = "nvptx64-nvidia-cuda"
 PASSES = (
-    "nvvm-reflect,always-inline,globaldce,function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "nvvm-reflect,always-inline,globaldce,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(licm<allowspeculation>),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,sink)"
 )
 """The lowering writes what is needed and little else: what remains is to share, simplify and move out of loops."""

@@ -17,6 +17,7 @@ from ...lowering.simt.dot import fma_dot
 from ...lowering.simt.waiting import poll_loop
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from . import wgmma
+from .boxes import TensorMemory
 from .capabilities import WARP
 from .mma import mma_dot
 
@@ -341,6 +342,10 @@ class CudaMachine:
 
     def dot_wait(self, w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) -> list[list[Cell]]:
         return wgmma.dot_wait(w, values, pending)
+
+    @property
+    def boxes(self) -> TensorMemory:
+        return TensorMemory()
 
     # Diagnosis
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ... import knobs
 from ..._C import libtriton
 from ...errors import OptionError
 from ...ir.capabilities import Capabilities
@@ -14,6 +15,8 @@ from ...ir.core import Module, Op
 from ...lowering.simt.lower import lower_module
 from ...lowering.writer import ModuleWriter
 from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts
+from ...passes.box_copies import box_copies
+from ...passes.box_maps import BoxOptions, box_maps
 from ...passes.dce import dce
 from ...passes.expand_dot_scaled import expand_dot_scaled
 from ...passes.inline import inline_tensors
@@ -22,8 +25,8 @@ from ...passes.pipeline import TILE_PASSES
 from ...passes.pipeline_loads import PipelineOptions, pipeline_loads
 from ...passes.shared_products import shared_products
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
+from . import boxes, codegen, mma, wgmma
 from . import capabilities as chips
-from . import codegen, mma, wgmma
 from .lowering import CudaCluster, CudaMachine, features
 
 SCRATCH_ROOM = 32 << 10
@@ -142,12 +145,20 @@ class CUDABackend(BaseBackend):
 
         choice = LayoutOptions(chips.WARP, options.num_warps, dots, blocks=options.num_ctas)
         room = chips.capabilities(self.arch).max_shared_memory or 0
-        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, lambda op: wgmma.fits(op, choice, self.arch))
+        ahead = PipelineOptions(
+            options.num_stages, room - SCRATCH_ROOM, lambda op: wgmma.fits(op, choice, self.arch), boxes.ALIGNMENT
+        )
         steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
         if options.num_ctas > 1:
             return run_passes(module, [*steps, Pass("dce after layouts", dce)])
+        copies = BoxOptions(boxes.can_load, boxes.can_store, room - SCRATCH_ROOM, boxes.ALIGNMENT)
+        boxed = self.arch >= 90 and knobs.nvidia.enable_tma
+        if boxed:
+            steps.append(Pass("box maps", lambda m: box_maps(m, copies)))
         if self.arch >= 80 and options.num_stages > 1:
             steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
+        if boxed:
+            steps.append(Pass("box copies", lambda m: box_copies(m, copies)))
         steps.append(
             Pass("shared products", lambda m: shared_products(m, lambda op: wgmma.fits(op, choice, self.arch)))
         )
@@ -164,6 +175,7 @@ class CUDABackend(BaseBackend):
         metadata["name"] = lowered.kernel
         metadata["shared"] = max(lowered.shared_bytes, options.min_shared_mem or 0)
         metadata["threads"] = options.num_warps * chips.WARP
+        metadata["maps"] = boxes.map_plans(module.kernel).hex()
         return lowered.text
 
     def assemble(self, ptx: str, metadata: dict[str, Any], options: CUDAOptions) -> bytes:
@@ -185,4 +197,5 @@ class CUDABackend(BaseBackend):
             "shared": metadata.shared,
             "cooperative": bool(metadata.launch_cooperative_grid),
             "overlap": bool(metadata.launch_pdl),
+            "maps": bytes.fromhex(metadata.maps),
         }

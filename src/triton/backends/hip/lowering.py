@@ -15,7 +15,7 @@ from ...ir.table import IRError
 from ...ir.types import ElementType, ScalarType, f32
 from ...lowering.simt.context import Context, memory_bytes
 from ...lowering.simt.dot import fma_dot
-from ...lowering.simt.machine import SHARED_SPACE
+from ...lowering.simt.machine import SHARED_SPACE, Boxes
 from ...lowering.simt.waiting import poll_loop
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from . import buffer, debug
@@ -348,6 +348,10 @@ class HipMachine:
 
     def dot_wait(self, w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) -> list[list[Cell]]:
         return [list(cells) for cells in values]
+
+    @property
+    def boxes(self) -> Boxes:
+        raise IRError("no AMD machine copies boxes")
 
     # Elementwise
 

@@ -102,6 +102,7 @@ class Context:
         self.cells: dict[Value, list[Cell]] = {}
         self.carried: dict[Value, Value] = {}  # loop-carried block argument -> its initial value
         self.rooms = Rooms(function)
+        self.phases: dict[Value, str] = {}  # barriers -> where the parities of their next phases are kept
         self.descriptors: dict[Value, str] = {}  # descriptor -> padding
         self.memory: Ordering
         self.rules: Mapping[str, Callable[[Context, Op], None]] = {}
@@ -292,6 +293,10 @@ class Context:
     def first_thread(self) -> str:
         with self.w.at(self.entry):
             return self.w.emit(f"icmp eq i32 {self.thread}, 0")
+
+    def first_warp(self) -> str:
+        with self.w.at(self.entry):
+            return self.w.emit(f"icmp eq i32 {self.warp}, 0")
 
     def both(self, a: str | None, b: str | None) -> str | None:
         """Conjunction of predicates; None means always."""

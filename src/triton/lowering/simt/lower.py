@@ -17,7 +17,7 @@ from ...layouts.linear import LinearLayout
 from ...passes.assign_layouts import joined
 from ..elementwise import emit_elementwise
 from ..writer import Cell, FunctionWriter, ModuleWriter, llvm_type
-from . import control, convert, memory, order, reduce, shared_tiles
+from . import control, convert, descriptors, memory, order, reduce, shared_tiles
 from .context import SHARED, Context, element
 from .machine import SHARED_SPACE, Machine
 
@@ -38,7 +38,10 @@ def lower_module(module: Module, machine: Machine, writer: ModuleWriter) -> Lowe
     kernel = module.kernel
     shared = 0
     for function in module.functions.values():
-        w = machine.kernel(writer, function.name, _params(function)) if function is kernel else _plain(function, writer)
+        if function is kernel:
+            w = machine.kernel(writer, function.name, _params(function, machine, writer))
+        else:
+            w = _plain(function, machine, writer)
         context = Context(module, function, w, machine)
         context.rules = RULES
         context.memory = memory.Ordering(context)
@@ -52,19 +55,24 @@ def lower_module(module: Module, machine: Machine, writer: ModuleWriter) -> Lowe
     return Lowered(writer.text(), kernel.name, shared)
 
 
-def _params(function: Function) -> list[str]:
+def _params(function: Function, machine: Machine, writer: ModuleWriter) -> list[str]:
     params = []
     for number, (arg, attrs) in enumerate(zip(function.args, function.arg_attrs, strict=True)):
+        if "map_of" in attrs:
+            params.append(machine.boxes.parameter(writer, function.name, number))
+            continue
         kind = element(arg)
         align = f" align {attrs['divisible']}" if isinstance(kind, PointerType) and attrs.get("divisible") else ""
         params.append(f"{llvm_type(kind)}{align} %arg{number}")
     return params
 
 
-def _plain(function: Function, writer: ModuleWriter) -> FunctionWriter:
+def _plain(function: Function, machine: Machine, writer: ModuleWriter) -> FunctionWriter:
     types = [llvm_type(element_of(t)) for t in function.result_types]
     result = "void" if not types else types[0] if len(types) == 1 else "{" + ", ".join(types) + "}"
-    return writer.function(function.name, result, _params(function), linkage="internal", attributes="noinline")
+    return writer.function(
+        function.name, result, _params(function, machine, writer), linkage="internal", attributes="noinline"
+    )
 
 
 # Constants and shapes -----------------------------------------------------------------------------------------------
@@ -366,9 +374,9 @@ RULES: dict[str, Rule] = {
     "atomic_rmw": memory.atomic,
     "atomic_cas": memory.atomic,
     "atomic_poll": memory.poll,
-    "make_desc": memory.make_desc,
-    "desc_load": memory.desc_load,
-    "desc_store": memory.desc_store,
+    "make_desc": descriptors.make_desc,
+    "desc_load": descriptors.desc_load,
+    "desc_store": descriptors.desc_store,
     "dot": _dot,
     "dot_scaled": _dot,
     "reduce": reduce.reduce,
@@ -392,6 +400,11 @@ RULES: dict[str, Rule] = {
     "async_wait": shared_tiles.async_wait,
     "shared_load": shared_tiles.shared_load,
     "shared_store": shared_tiles.shared_store,
+    "box_map": shared_tiles.box_map,
+    "alloc_barriers": shared_tiles.alloc_barriers,
+    "box_load": shared_tiles.box_load,
+    "barrier_wait": shared_tiles.barrier_wait,
+    "box_store": shared_tiles.box_store,
     "dot_shared": shared_tiles.dot_shared,
     "dot_wait": shared_tiles.dot_wait,
 }

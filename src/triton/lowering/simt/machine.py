@@ -32,6 +32,38 @@ class Cluster(Protocol):
         """The place at ``pointer`` (in this block's shared memory) in that of block ``rank``, as a generic pointer."""
 
 
+Pieces = Sequence[tuple[int, Sequence[str]]]
+"""Copies that make up a box: offset from the slot's address in bytes, and coordinates (i32), the last axis first."""
+
+
+class Boxes(Protocol):
+    """Copies of boxes of global tensors, begun by one thread of the program. Addresses are i32, in shared memory."""
+
+    def parameter(self, module: ModuleWriter, kernel: str, number: int) -> str:
+        """The declaration of the kernel's parameter ``number``, which holds a descriptor's machine form."""
+
+    def make_barriers(self, w: FunctionWriter, address: str, count: int, copies: int, first: str) -> None:
+        """Barriers one behind the other, 8 bytes each, made by the ``first`` thread."""
+
+    def wait(self, w: FunctionWriter, barrier: str, parity: str) -> None:
+        """Until the barrier's phase of this parity (i32) has ended."""
+
+    def load(
+        self, w: FunctionWriter, map: str, pieces: Pieces, address: str, barrier: str, bytes: int, wanted: str
+    ) -> None:
+        """Begins a copy of ``bytes`` in all to shared memory, which the barrier's open phase counts, where ``wanted``
+        holds: in one warp at most."""
+
+    def store(self, w: FunctionWriter, map: str, pieces: Pieces, address: str, update: str, first: str) -> None:
+        """Writes or combines (``update``) from shared memory, which has been read when the ``first`` thread goes on."""
+
+    def written(self, w: FunctionWriter) -> None:
+        """What this thread stored by boxes is in memory."""
+
+    def follow(self, w: FunctionWriter) -> None:
+        """Boxes copied from now on see what this thread wrote to memory."""
+
+
 class Machine(Protocol):
     """Operands named ``text`` are LLVM operands without their type. ``predicate`` is an i1 operand, or None for
     always."""
@@ -116,6 +148,9 @@ class Machine(Protocol):
     def dot_shared(self, c: Context, op: Op) -> list[Cell]: ...
 
     def dot_wait(self, w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) -> list[list[Cell]]: ...
+
+    @property
+    def boxes(self) -> Boxes: ...
 
     def print(self, c: Context, op: Op) -> None: ...
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...analysis import access
+from ...analysis.roots import root
 from ...ir.core import Op, Value
 from ...ir.ops import OPS, has_effect
-from ...ir.types import PointerType, TensorType, element_of, i1, i32, i64
+from ...ir.types import PointerType, TensorType, element_of, i1, i32
 from ...layouts.linear import LinearLayout
 from ..writer import Cell
 from .context import Context, memory_bytes
@@ -117,85 +118,15 @@ def told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner: 
     return [c.get_shared(place(r), kind, 1)[0] for r in range(len(cells))]
 
 
-# Descriptors: base, sizes and strides as scalars; a box is read and written element by element
-# ---------------------------
-
-
-def make_desc(c: Context, op: Op) -> None:
-    cells = [c.scalar(v) for v in op.operands]
-    wide = [cells[0]]
-    for cell in cells[1:]:
-        wide.append(_to_i64(c, cell))
-    c.set(op.results[0], wide)
-    c.descriptors[op.results[0]] = op.attrs.get("padding", "zero")
-
-
-def _to_i64(c: Context, cell: Cell) -> Cell:
-    if cell.element.bits == 64:
-        return Cell(cell.text, i64)
-    extend = "sext" if cell.element.is_signed else "zext"
-    return Cell(c.w.emit(f"{extend} {cell.type} {cell.text} to i64"), i64)
-
-
-def box(
-    c: Context, descriptor: Value, offsets: Sequence[Value], layout: LinearLayout, register: int
-) -> tuple[Cell, str]:
-    """Address and bounds predicate of one element of the box at ``offsets``."""
-    w = c.w
-    base, *rest = c.tile(descriptor)
-    rank = len(layout.shape)
-    sizes, strides = rest[:rank], rest[rank:]
-    inside: str | None = c.in_range(layout, register)
-    total = "0"
-    for d in range(rank):
-        start = _to_i64(c, c.scalar(offsets[d])).text
-        at = w.emit(f"zext i32 {c.coordinate(layout, d, register)} to i64")
-        at = w.emit(f"add nsw i64 {start}, {at}")
-        inside = c.both(inside, w.emit(f"icmp ult i64 {at}, {sizes[d].text}"))
-        step = w.emit(f"mul nsw i64 {at}, {strides[d].text}")
-        total = step if d == 0 else w.emit(f"add nsw i64 {total}, {step}")
-    assert isinstance(base.element, PointerType) and inside is not None
-    scaled = w.emit(f"mul nsw i64 {total}, {memory_bytes(base.element.pointee)}")
-    return Cell(w.emit(f"getelementptr i8, {base.type} {base.text}, i64 {scaled}"), base.element), inside
-
-
-def desc_load(c: Context, op: Op) -> None:
-    descriptor, *offsets = op.operands
-    result = op.results[0]
-    layout, kind = c.layout(result), element_of(result.type)
-    padding = [c.constant(kind, float("nan"))] if c.descriptors.get(descriptor) == "nan" and kind.is_float else None
-    cells = []
-    for r in range(layout.registers):
-        pointer, inside = box(c, descriptor, offsets, layout, r)
-        (text,) = c.machine.load(c.w, pointer, kind, 1, inside, padding, op)
-        cells.append(c.from_memory(text, kind))
-    c.set(result, cells)
-
-
-def desc_store(c: Context, op: Op) -> None:
-    descriptor, value, *offsets = op.operands
-    layout = c.layout(value)
-    owner = c.is_first_replica(layout)
-    kind = op.attrs.get("op", "store")
-    for r, cell in enumerate(c.tile(value)):
-        pointer, inside = box(c, descriptor, offsets, layout, r)
-        predicate = c.both(owner, inside)
-        if kind == "store":
-            c.machine.store(c.w, pointer, [cell], predicate, op)
-        else:
-            update = Op("atomic_rmw", [], [], {"op": kind, "sem": "relaxed", "scope": "gpu"}, (), op.loc)
-            c.machine.atomic(c.w, update, pointer, [cell], predicate)
-
-
 # Ordering ------------------------------------------------------------------------------------------------------------
 
 
 # Ops on global memory and which operand is the pointer; those that only read; those that may touch any memory.
 _GLOBAL = {
     "load": 0, "store": 0, "atomic_rmw": 0, "atomic_cas": 0, "atomic_poll": 0, "desc_load": 0, "desc_store": 0,
-    "async_copy": 2,
+    "async_copy": 2, "box_load": 4, "box_store": 2,
 }  # fmt: skip
-_READS = frozenset({"load", "desc_load", "async_copy"})
+_READS = frozenset({"load", "desc_load", "async_copy", "box_load"})
 _UNKNOWN = frozenset({"call", "extern", "inline_asm"})
 _SYNCHRONISING = frozenset({"atomic_rmw", "atomic_cas", "atomic_poll"})
 Accesses = dict[Value | None, set[Value | None]]
@@ -226,6 +157,7 @@ class Ordering:
         self.c = c
         self.reads: Accesses = {}
         self.writes: Accesses = {}
+        self.stores_boxes = any(op.kind == "box_store" for op in c.function.body.walk())
 
     def before(self, op: Op) -> None:
         """Called before each op is emitted. Shared memory has barriers of its own."""
@@ -234,6 +166,10 @@ class Ordering:
         pointer, base, writes = self.access(op)
         clash = self.clash(self.writes, base, pointer) or (writes and self.clash(self.reads, base, pointer))
         if clash or (_orders(op, "release", "acq_rel") and (self.reads or self.writes)):
+            if self.stores_boxes:
+                self.c.machine.boxes.written(self.c.w)
+            if op.kind in ("box_load", "box_store"):
+                self.c.machine.boxes.follow(self.c.w)
             self.c.barrier()
             self.clear()
         self.done(op)
@@ -294,28 +230,4 @@ class Ordering:
 
     def base(self, pointer: Value | None) -> Value | None:
         """The kernel parameter a pointer comes from; None when it cannot be told."""
-        seen = 0
-        while pointer is not None and seen < 1000:
-            seen += 1
-            op = pointer.op
-            if op is None:
-                if pointer in self.c.function.args:
-                    return pointer
-                pointer = self.c.carried.get(pointer)
-            elif op.kind in (
-                "addptr",
-                "splat",
-                "broadcast",
-                "expand_dims",
-                "reshape",
-                "permute",
-                "convert_layout",
-                "hint",
-                "make_desc",
-            ):
-                pointer = op.operands[0]
-            elif op.kind == "for":
-                pointer = op.operands[3 + pointer.index]
-            else:
-                return None
-        return None
+        return root(pointer, self.c.function.body, self.c.carried)

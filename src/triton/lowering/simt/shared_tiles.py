@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ...analysis.rooms import slot_bytes
+from collections.abc import Sequence
+from math import prod
+
+from ...analysis.rooms import BARRIER_BYTES, slot_bytes
 from ...ir.core import Op, Value
 from ...ir.types import PointerType, SharedType, element_of
+from ...layouts.boxes import boxes
 from ...layouts.linear import LinearLayout
 from ...layouts.placement import access_plan
 from ...layouts.shared import SharedPlan
 from .context import SHARED, SHARED_POINTER, Context, memory_bytes
+from .machine import SHARED_SPACE, Pieces
 from .memory import access_width
 
 
@@ -105,6 +110,84 @@ def shared_store(c: Context, op: Op) -> None:
         c.put_shared(f"{SHARED_POINTER} {pointer}", cells[r : r + plan.vector])
     c.machine.shared_written(c.w)
     c.block_barrier()
+
+
+# Boxes ---------------------------------------------------------------------------------------------------------------
+
+
+def box_map(c: Context, op: Op) -> None:
+    c.set(op.results[0], c.tile(c.function.args[op.attrs["argument"]]))
+
+
+def _address(c: Context, offset: str) -> str:
+    """An i32 address in shared memory."""
+    start = c.w.emit(f"ptrtoint ptr addrspace({SHARED_SPACE}) {SHARED} to i32")
+    return start if offset == "0" else c.w.emit(f"add nuw nsw i32 {start}, {offset}")
+
+
+def alloc_barriers(c: Context, op: Op) -> None:
+    """Beside the barriers, each thread counts their phases: bit i is the parity of the next one of barrier i."""
+    (barriers,) = op.results
+    type = barriers.type
+    assert isinstance(type, SharedType)
+    phases = c.phases[barriers] = c.w.alloca("i32")
+    c.w.line(f"store i32 0, ptr {phases}")
+    address = _address(c, str(c.rooms.offsets[barriers]))
+    c.machine.boxes.make_barriers(c.w, address, type.slots, op.attrs["copies"], c.first_thread())
+    c.barrier()
+    c.set(barriers, [])
+
+
+def _barrier(c: Context, barriers: Value, index: Value) -> str:
+    start, number = c.rooms.offsets[barriers], c.scalar(index)
+    if number.value is not None:
+        return _address(c, str(start + BARRIER_BYTES * int(number.value)))
+    return _address(c, c.w.emit(f"add nuw nsw i32 {c.w.emit(f'shl nuw nsw i32 {number.text}, 3')}, {start}"))
+
+
+def barrier_wait(c: Context, op: Op) -> None:
+    w, (barriers, index) = c.w, op.operands
+    number = c.scalar(index).text
+    before = w.emit(f"load i32, ptr {c.phases[barriers]}")
+    parity = w.emit(f"and i32 {w.emit(f'lshr i32 {before}, {number}')}, 1")
+    c.machine.boxes.wait(w, _barrier(c, barriers, index), parity)
+    after = w.emit(f"xor i32 {before}, {w.emit(f'shl i32 1, {number}')}")
+    w.line(f"store i32 {after}, ptr {c.phases[barriers]}")
+
+
+def _pieces(c: Context, buffer: Value, offsets: Sequence[Value]) -> tuple[Pieces, int]:
+    """The copies of a box, and how many bytes they move."""
+    type = buffer.type
+    assert isinstance(type, SharedType)
+    width = memory_bytes(type.block.element)
+    cut = boxes(type.block.shape, width)
+    assert cut is not None
+    starts = [c.scalar(v).text for v in offsets]
+    moved = {(d, 0): text for d, text in enumerate(starts)}
+    for at, _ in cut.copies:
+        for d, step in enumerate(at):
+            if (d, step) not in moved:
+                moved[d, step] = c.w.emit(f"add i32 {starts[d]}, {step}")
+    pieces = [(place, [moved[d, step] for d, step in enumerate(at)][::-1]) for at, place in cut.copies]
+    return pieces, prod(cut.piece) * len(cut.copies) * width
+
+
+def box_load(c: Context, op: Op) -> None:
+    buffer, slot, barriers, index, _, map, wanted, *offsets = op.operands
+    pieces, bytes = _pieces(c, buffer, offsets)
+    condition = c.both(c.first_warp(), None if c.scalar(wanted).text == "true" else c.scalar(wanted).text)
+    address = _address(c, slot_address(c, buffer, slot))
+    c.machine.boxes.load(
+        c.w, c.scalar(map).text, pieces, address, _barrier(c, barriers, index), bytes, condition or "true"
+    )
+
+
+def box_store(c: Context, op: Op) -> None:
+    buffer, slot, _, map, *offsets = op.operands
+    pieces, _ = _pieces(c, buffer, offsets)
+    address = _address(c, slot_address(c, buffer, slot))
+    update = op.attrs.get("op", "store")
+    c.machine.boxes.store(c.w, c.scalar(map).text, pieces, address, update, c.first_thread())
 
 
 def dot_shared(c: Context, op: Op) -> None:
