@@ -347,15 +347,25 @@ bool Arguments::classify_array(PyObject* value, const Reader& reader, const Para
 
 namespace {
 
-bool read_integers(PyObject* sequence, std::vector<int64_t>* out) {
-  const Py_ssize_t count = PySequence_Size(sequence);
-  if (count < 0) return false;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    Ref item(PySequence_GetItem(sequence, i));
-    Ref number(item ? PyNumber_Index(item.get()) : nullptr);
+bool read_integer(PyObject* item, std::vector<int64_t>* out) {
+  Ref number;
+  if (!PyLong_CheckExact(item)) {
+    number.reset(PyNumber_Index(item));
     if (!number) return false;
-    out->push_back(PyLong_AsLongLong(number.get()));
-    if (out->back() == -1 && PyErr_Occurred()) return false;
+    item = number.get();
+  }
+  out->push_back(PyLong_AsLongLong(item));
+  return !(out->back() == -1 && PyErr_Occurred());
+}
+
+bool read_integers(PyObject* sequence, std::vector<int64_t>* out) {
+  const bool list = PyList_CheckExact(sequence);
+  const Py_ssize_t count = list ? PyList_Size(sequence) : PySequence_Size(sequence);
+  if (count < 0) return false;
+  out->reserve(static_cast<size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref item(list ? share(PyList_GetItem(sequence, i)).release() : PySequence_GetItem(sequence, i));
+    if (!item || !read_integer(item.get(), out)) return false;
   }
   return true;
 }
