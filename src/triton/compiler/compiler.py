@@ -36,9 +36,17 @@ from ..runtime.cache import (
 from ..runtime.driver import driver
 from ..runtime.errors import InterpreterError, OutOfResources
 from ..runtime.launch import flatten
+from . import ir_view
 from .errors import CodeGenerationError
 from .kernel import AsmDict, CompiledKernel, KernelMetadata, LazyDict, set_recompile
 from .sources import ASTSource, IRSource
+
+try:
+    from .._C import libtriton
+except ImportError:
+    pass  # the first launch tells
+else:
+    libtriton.ir = ir_view  # type: ignore[attr-defined]  # where PyTorch looks for it
 
 __all__ = [
     "ASTSource",

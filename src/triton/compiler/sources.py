@@ -15,7 +15,9 @@ from ..ir.table import IRError
 from ..ir.types import DescriptorType, PointerType, ScalarType
 from ..ir.verifier import verify
 from ..runtime.binding import constexpr_key
+from .ir_view import ModuleView
 
+_BOOLEANS: dict[Any, Any] = {"i1": "u1", "*i1": "*u1"}  # PyTorch's names
 _SIGNATURE_NAMES = {
     "i1": "u1",
     "f16": "fp16",
@@ -56,7 +58,9 @@ class ASTSource:
         self.fn = fn
         self.language = Language.TRITON
         self.ext = "ttir"
-        self.signature: dict[str, Any] = dict(signature)
+        self.signature: dict[str, Any] = {
+            name: _BOOLEANS.get(type, type) if isinstance(type, str) else type for name, type in signature.items()
+        }
         unknown = [name for name in self.signature if name not in fn.arg_names]
         if unknown:
             raise ValueError(f"ASTSource: {fn.__name__} has no parameter {unknown[0]!r}")
@@ -115,9 +119,9 @@ class ASTSource:
             kernel.name = self.name
         return module
 
-    def make_ir(self, target: Any, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Module:
-        """The kernel's IR for ``target``."""
-        return self.build(options, make_backend(target).capabilities(options))
+    def make_ir(self, target: Any, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> ModuleView:
+        """The kernel's IR for ``target``, to walk over."""
+        return ModuleView(self.build(options, make_backend(target).capabilities(options)))
 
     def parse_options(self) -> dict[str, Any]:
         return {}
