@@ -46,7 +46,7 @@ try:
 except ImportError:
     pass  # the first launch tells
 else:
-    libtriton.ir = ir_view  # type: ignore[attr-defined]  # where PyTorch looks for it
+    libtriton.ir = ir_view  # where PyTorch looks for it
 
 __all__ = [
     "ASTSource",
