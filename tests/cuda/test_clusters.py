@@ -67,6 +67,37 @@ def test_each_block_multiplies_its_part():
     assert counts[0] == 2 * counts[1] == 4 * counts[2] > 0
 
 
+@triton.jit
+def product(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TURNED: tl.constexpr):
+    m, n, i = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        x = tl.load(a + m[:, None] * k + (start + i)[None, :])
+        if TURNED:
+            y = tl.load(b + n[:, None] * k + (start + i)[None, :]).T
+        else:
+            y = tl.load(b + (start + i)[:, None] * N + n[None, :])
+        acc = tl.dot(x, y, acc)
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("arch, instruction", [(90, "wgmma.mma_async"), (100, "mma.sync")])
+@pytest.mark.parametrize(
+    "ctas, tile", [(2, (256, 128, 64)), (4, (128, 128, 64)), (2, (64, 256, 32)), (8, (256, 256, 32))]
+)
+def test_operands_stay_within_blocks(ctas, tile, arch, instruction, turned):
+    """Each block copies ahead what it needs and multiplies alone: rows are shared out, then columns."""
+    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "k": "i32"}
+    constants = {"M": tile[0], "N": tile[1], "K": tile[2], "TURNED": turned}
+    one = compiled(product, arch, signature, constants, divisible=("k",))
+    kernel = compiled(product, arch, signature, constants, divisible=("k",), num_ctas=ctas)
+    ptx = kernel.asm["ptx"]
+    assert instruction in ptx and "cp.async.cg" in ptx
+    assert "mapa" not in ptx and barriers(ptx)[1] == 0
+    assert kernel.metadata.shared < one.metadata.shared
+
+
 @pytest.mark.parametrize(
     "arch, options, message",
     [

@@ -53,25 +53,36 @@ def test_a_row_of_a_softmax_spread_over_blocks(ctas):
 
 
 @triton.jit
-def product_kernel(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, N: tl.constexpr):
+def product_kernel(
+    a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, N: tl.constexpr, TURNED: tl.constexpr
+):
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     acc = tl.zeros((BM, BN), tl.float32)
     for k in range(0, K, BK):
         x = tl.load(a + m[:, None] * K + (k + tl.arange(0, BK))[None, :])
-        y = tl.load(b + (k + tl.arange(0, BK))[:, None] * N + n[None, :])
+        if TURNED:
+            y = tl.trans(tl.load(b + n[:, None] * K + (k + tl.arange(0, BK))[None, :]))
+        else:
+            y = tl.load(b + (k + tl.arange(0, BK))[:, None] * N + n[None, :])
         acc = tl.dot(x, y, acc)
     tl.store(c + m[:, None] * N + n[None, :], acc)
 
 
 @pytest.mark.parametrize("ctas", CTAS)
-@pytest.mark.parametrize("tile", [(128, 128, 64), (256, 128, 32), (16, 64, 32), (32, 16, 16)])
-def test_product(ctas, tile):
-    m, n, k = (2 * t for t in tile)
-    a, b = (torch.randn(s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+@pytest.mark.parametrize(
+    "tile", [(128, 128, 64), (256, 128, 32), (64, 256, 64), (256, 256, 32), (16, 64, 32), (32, 16, 16)]
+)
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_product(ctas, tile, turned, kind):
+    m, n, k = 2 * tile[0], 2 * tile[1], 6 * tile[2]
+    a, b = (torch.randn(s, device="cuda", dtype=getattr(torch, kind)) for s in ((m, k), (k, n)))
     c = torch.empty(m, n, device="cuda")
-    product_kernel[(2, 2)](a, b, c, k, *tile, n, num_ctas=ctas)
-    torch.testing.assert_close(c, a.float() @ b.float(), rtol=1e-3, atol=1e-3)
+    warps = 8 if tile[0] * tile[1] > 1 << 15 and ctas < 4 else 4
+    product_kernel[(2, 2)](a, b.T.contiguous() if turned else b, c, k, *tile, n, turned, num_ctas=ctas, num_warps=warps)
+    bound = 1e-3 if kind == "float16" else 0.2  # tf32
+    torch.testing.assert_close(c, a.float() @ b.float(), rtol=bound, atol=bound)
 
 
 @triton.jit

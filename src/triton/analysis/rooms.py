@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from ..ir.core import Block, Function, Op, Value
 from ..ir.types import SharedType
+from ..layouts.linear import part_shape
 from ..layouts.placement import tile_bytes
 
 ALLOCATIONS = frozenset({"alloc_shared", "alloc_barriers"})
 BARRIER_BYTES = 8
 
 
-def slot_bytes(type: SharedType) -> int:
-    """What one slot of a buffer takes."""
-    return tile_bytes(type.block.shape, max(1, type.block.element.bits // 8))
+def slot_shape(op: Op) -> tuple[int, ...]:
+    """What one slot of an ``alloc_shared`` holds: a tile, in a cluster a block's part of it."""
+    type = op.results[0].type
+    assert isinstance(type, SharedType)
+    return part_shape(type.block.shape, op.attrs.get("block") or ())
+
+
+def slot_bytes(op: Op) -> int:
+    """What one slot of an ``alloc_shared`` takes."""
+    type = op.results[0].type
+    assert isinstance(type, SharedType)
+    return tile_bytes(slot_shape(op), max(1, type.block.element.bits // 8))
 
 
 def buffer_bytes(op: Op) -> int:
@@ -25,7 +35,7 @@ def buffer_bytes(op: Op) -> int:
     assert isinstance(type, SharedType)
     if op.kind == "alloc_barriers":
         return tile_bytes((type.slots,), BARRIER_BYTES)
-    return type.slots * slot_bytes(type)
+    return type.slots * slot_bytes(op)
 
 
 class Rooms:

@@ -88,7 +88,8 @@ class NativeGPUDriver(DriverBase):
     def native_kernel(self, module: Any, function: Any, metadata: Any, owner: Any, scratch: Scratch | None) -> Any:
         if scratch is None:
             return libtriton.GpuLauncher(module, owner, **metadata)
-        memory: dict[str, Any] = {"scratch": scratch.bytes, "alignment": scratch.alignment, "allocate": scratch.allocate}
+        memory: dict[str, Any] = {"scratch": scratch.bytes, "alignment": scratch.alignment}
+        memory["allocate"] = scratch.allocate
         return libtriton.GpuLauncher(module, owner, **metadata, **memory)
 
     def reaches(self, address: int) -> bool:

@@ -188,14 +188,10 @@ class LinearLayout:
             dealt |= vector
         if any(vector & dealt for vector in self.register + self.lane + self.warp):
             return None
-        place: dict[int, int] = {}
-        shape: list[int] = []
-        for bits, size in zip(reversed(bit_positions(self.shape)), reversed(self.shape), strict=True):
-            kept = [bit for bit in bits if not dealt >> bit & 1]
-            place.update(zip(kept, range(len(place), len(place) + len(kept)), strict=True))
-            shape.insert(0, size if len(kept) == len(bits) else 1 << len(kept))
+        kept = [bit for bit in range(self.total_bits) if not dealt >> bit & 1]
+        place = {bit: i for i, bit in enumerate(kept)}
         parts = (_moved(getattr(self, name), place) for name in INPUTS[:3])
-        return LinearLayout(tuple(shape), *parts)
+        return LinearLayout(part_shape(self.shape, self.block), *parts)
 
     # Facts --------------------------------------------------------------------------------------------------------
 
@@ -219,6 +215,27 @@ class LinearLayout:
         while n < min(limit, len(self.register)) and self.register[n] == 1 << n:
             n += 1
         return 1 << n
+
+
+def permuted_vectors(vectors: Iterable[int], shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Vectors of the transposed tile of ``shape``, whose axis i is axis ``order[i]``, as vectors of the tile itself."""
+    source = [1] * len(shape)
+    for axis, size in zip(order, shape, strict=True):
+        source[axis] = size
+    place: dict[int, int] = {}
+    for bits, axis in zip(bit_positions(shape), order, strict=True):
+        place.update(zip(bits, bit_positions(source)[axis], strict=True))
+    return _moved(vectors, place)
+
+
+def part_shape(shape: Sequence[int], block: Iterable[int]) -> tuple[int, ...]:
+    """The shape of what is left of a tile when the index bits in ``block`` (unit vectors, or 0) are taken."""
+    taken = sum(block)
+    sizes = []
+    for bits, size in zip(bit_positions(shape), shape, strict=True):
+        left = sum(1 for bit in bits if not taken >> bit & 1)
+        sizes.append(size if left == len(bits) else 1 << left)
+    return tuple(sizes)
 
 
 def split_index(flat: int, shape: Sequence[int]) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from ..analysis import axis as axis_analysis
 from ..ir.core import Block, Function, Module, Op, Value
 from ..ir.ops import OPS, is_pure
 from ..ir.types import PointerType, TensorType, Type, element_of
-from ..layouts.linear import LinearLayout, bit_positions, distribute, padded
+from ..layouts.linear import LinearLayout, bit_positions, distribute, padded, part_shape, permuted_vectors
 
 DotChoice = tuple[LinearLayout, ...]
 
@@ -101,9 +101,18 @@ def default_layout(shape: tuple[int, ...], options: LayoutOptions) -> LinearLayo
     return coalesced_layout(shape, tuple(reversed(range(len(shape)))), 4, options)
 
 
-def coalesced_layout(shape: tuple[int, ...], order: Sequence[int], width: int, options: LayoutOptions) -> LinearLayout:
+def coalesced_layout(
+    shape: tuple[int, ...],
+    order: Sequence[int],
+    width: int,
+    options: LayoutOptions,
+    block: tuple[int, ...] | None = None,
+) -> LinearLayout:
     """A blocked layout with up to ``width`` consecutive elements of axis ``order[0]`` a thread, fewer while threads are
-    idle."""
+    idle. ``block``: how the blocks of a cluster share the tile, if not in the usual way."""
+    if block is not None:
+        own = coalesced_layout(part_shape(shape, block), order, width, replace(options, blocks=1))
+        return own.across(shape, block)
     spare = prod(padded(shape)) // (options.lanes * options.warps * options.blocks)
     per_thread = [1] * len(shape)
     per_thread[order[0]] = min(width, max(1, spare), padded(shape)[order[0]])
@@ -115,31 +124,37 @@ SQUARE = 64
 
 
 def dot_choice(op: Op, options: LayoutOptions) -> DotChoice:
-    """The target's layouts of a product. In a cluster each block computes a part of the result's rows, or columns, and
-    has the operands that it needs for that: the target is asked about the part."""
+    """The target's layouts of a product. In a cluster the target is asked about the part that each block computes."""
     if options.blocks == 1:
         return options.dot_layouts(op, options)
-    acc = _shape(op.operands[2])
-    m, n = len(acc) - 2, len(acc) - 1
-    axes = _dot_axes(padded(acc), options.blocks, m)
-    vectors: list[tuple[int, ...]] = []
-    parts: list[TensorType] = []
-    for value, absent in zip(op.operands[:3], (n, m, -1), strict=True):
-        type = value.type
-        assert isinstance(type, TensorType)
-        positions, part, dealt = bit_positions(type.shape), list(type.shape), []
-        for axis in axes:
-            if axis < 0 or axis == absent:
-                dealt.append(0)
-            else:
-                part[axis] = padded(part)[axis] // 2
-                dealt.append(1 << positions[axis][0] << (part[axis].bit_length() - 1))
-        vectors.append(tuple(dealt))
-        parts.append(TensorType(tuple(part), type.element))
-    local = Op(op.kind, [Value(t, Block(), 0) for t in parts], [parts[2]], op.attrs, (), op.loc)
-    chosen = options.dot_layouts(local, replace(options, blocks=1))
-    a, b, c = (x.across(_shape(v), d) for x, v, d in zip(chosen, op.operands, vectors, strict=False))
+    chosen = options.dot_layouts(dot_part(op, options.blocks), replace(options, blocks=1))
+    blocks = _dot_blocks(op, options.blocks)
+    a, b, c = (x.across(_shape(v), d) for x, v, d in zip(chosen, op.operands, blocks, strict=False))
     return a, b, c
+
+
+def dot_part(op: Op, blocks: int) -> Op:
+    """The product that each block of a cluster computes: of a part of the result's rows, or columns, with the operands
+    that it needs for that."""
+    if blocks == 1:
+        return op
+    parts = []
+    for value, block in zip(op.operands, _dot_blocks(op, blocks), strict=False):
+        assert isinstance(value.type, TensorType)
+        parts.append(TensorType(part_shape(value.type.shape, block), value.type.element))
+    return Op(op.kind, [Value(t, Block(), 0) for t in parts], [parts[2]], op.attrs, (), op.loc)
+
+
+def _dot_blocks(op: Op, blocks: int) -> list[tuple[int, ...]]:
+    """For a, b and the accumulator, the vectors of the bits of a block's number."""
+    shapes = [_shape(v) for v in op.operands[:3]]
+    m, n = len(shapes[2]) - 2, len(shapes[2]) - 1
+    left = [list(map(list, bit_positions(shape))) for shape in shapes]
+    found: list[list[int]] = [[], [], []]
+    for axis in _dot_axes(padded(shapes[2]), blocks, m):
+        for vectors, bits, absent in zip(found, left, (n, m, -1), strict=True):
+            vectors.append(0 if axis in (-1, absent) else 1 << bits[axis].pop())
+    return [tuple(reversed(vectors)) for vectors in found]  # parts are numbered in order, as of other tiles
 
 
 def _dot_axes(acc: tuple[int, ...], blocks: int, m: int) -> list[int]:
@@ -204,9 +219,14 @@ class _Guess:
         self.dots: dict[Op, DotChoice] = {}
         self.anchors: dict[Op, LinearLayout] = {}
         self.pointer_uses: dict[Value, Op] = {}
+        self.users: dict[Value, list[Op]] = {}  # filled where programs are clusters
         self.changed = False
 
     def run(self) -> None:
+        if self.options.blocks > 1:
+            for op in self.function.body.walk():
+                for value in op.operands:
+                    self.users.setdefault(value, []).append(op)
         for op in self.function.body.walk():
             if op.kind in _MEMORY:
                 shaped = next((v for v in (*op.operands, *op.results) if _is_tensor(v)), None)
@@ -227,13 +247,48 @@ class _Guess:
         bits = max(8, element.pointee.bits if isinstance(element, PointerType) else element.bits)
         widest = self.options.access_bits // bits
         axes = range(len(shape))
+        block = None
+        if self.options.blocks > 1:
+            loads = op.kind in ("load", "desc_load")
+            block = self.needed(op.results[0]) if loads else self.made(op.operands[1])
         if not _is_tensor(pointer):
-            return coalesced_layout(shape, tuple(reversed(axes)), widest, self.options)
+            return coalesced_layout(shape, tuple(reversed(axes)), widest, self.options, block)
         facts = self.facts[pointer]
         order = sorted(axes, key=lambda d: (facts.contiguity[d] if shape[d] > 1 else 0, d), reverse=True)
         aligned = max(1, facts.divisibility[order[0]] * 8 // bits)
         width = max(1, min(facts.contiguity[order[0]], aligned, widest))
-        return coalesced_layout(shape, order, 1 << width.bit_length() - 1, self.options)
+        return coalesced_layout(shape, order, 1 << width.bit_length() - 1, self.options, block)
+
+    def needed(self, value: Value) -> tuple[int, ...] | None:
+        """How the blocks of a cluster must share ``value`` so that each has what it needs of it for the product that is
+        its only use; None where there is no such product."""
+        users = self.users.get(value, [])
+        if len(users) != 1:
+            return None
+        (op,) = users
+        if op.kind == "dot":
+            place = op.operands.index(value)
+            return _dot_blocks(op, self.options.blocks)[place]
+        if op.kind == "permute":
+            block = self.needed(op.results[0])
+            return block and permuted_vectors(block, _shape(op.results[0]), op.attrs["order"])
+        if OPS[op.kind].elementwise and len(op.results) == 1 and _shape(op.results[0]) == _shape(value):
+            return self.needed(op.results[0])
+        return None
+
+    def made(self, value: Value) -> tuple[int, ...] | None:
+        """How the blocks of a cluster share ``value`` when it is a product, or made of one element by element."""
+        op = value.op
+        if op is None or not _is_tensor(value):
+            return None
+        if op.kind == "dot":
+            return _dot_blocks(op, self.options.blocks)[2]
+        if op.kind == "for":
+            return self.made(op.regions[0].terminator.operands[value.index])
+        if OPS[op.kind].elementwise:
+            same = (self.made(v) for v in op.operands if _shape(v) == _shape(value))
+            return next((block for block in same if block is not None), None)
+        return None
 
     def set(self, value: Value, layout: LinearLayout | None) -> None:
         if layout is not None and _is_tensor(value) and self.layouts.get(value) != layout:

@@ -15,7 +15,7 @@ are masked off. Loads of descriptors with a ``box_map`` become ``box_load``, wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..analysis import axis as axis_analysis
@@ -26,7 +26,7 @@ from ..ir.builder import Builder
 from ..ir.core import Block, Function, Module, Op, Value, clone_op
 from ..ir.ops import has_effect
 from ..ir.types import PointerType, ScalarType, SharedType, TensorType, Type, element_of, i1, i32, u64, with_element
-from ..layouts.linear import LinearLayout
+from ..layouts.linear import LinearLayout, part_shape
 from ..layouts.placement import tile_bytes
 from .assign_layouts import layouts_of, name_layout
 from .box_maps import is_aligned, maps_of
@@ -68,6 +68,7 @@ class _Candidate:
     load: Op
     path: list[Op]
     inner: int
+    block: tuple[int, ...] = ()
     map: Value | None = None
     slice: set[Op] = field(default_factory=set)
     carried: set[int] = field(default_factory=set)
@@ -141,7 +142,7 @@ class _Pipeliner:
             block = TensorType(result.type.shape, result.type.element)
             if map is None or not is_aligned(load.operands[-1], block, self.facts, self.options.box_alignment):
                 return None
-            return _Candidate(load, path, 1, map)
+            return _Candidate(load, path, 1, map=map)
         return self.pointed(load, path)
 
     def path(self, value: Value) -> list[Op] | None:
@@ -173,7 +174,16 @@ class _Pipeliner:
         if width * element.bits // 8 < MIN_COPY_BYTES:
             return None
         inner = max((0, 1), key=lambda d: (facts.contiguity[d], d))
-        return _Candidate(load, path, inner)
+        block = self.layout(pointer).block
+        return _Candidate(load, path, inner, block) if self.seen_layout(path).block == block else None
+
+    def seen_layout(self, path: list[Op]) -> LinearLayout:
+        """The layout in which a load's tile comes to its product, as a layout of the tile before it is transposed."""
+        layout = self.layout(path[-1].results[0])
+        for turn in reversed([op for op in path if op.kind == "permute"]):
+            order = turn.attrs["order"]
+            layout = layout.permuted([order.index(i) for i in range(len(order))])
+        return layout
 
     def follow(self, loop: Op, inside: set[Op], candidate: _Candidate) -> bool:
         """Finds what the load's addresses and mask are computed from; False when that cannot run ahead."""
@@ -211,7 +221,7 @@ class _Pipeliner:
         lag = int(len(products) == 1 and self.options.asynchronous(products[0]) and accumulates(op, products[0]))
         if lag and not any(c.path[-1].results[0] is products[0].operands[1] for c in candidates):
             lag = 0  # b would be stored, to one slot, while the product of the trip before still reads it
-        sizes = [_slot_bytes(c.load.results[0].type) for c in candidates]
+        sizes = [_slot_bytes(c.load.results[0].type, c.block) for c in candidates]
         room = self.options.shared_bytes - (BARRIER_ROOM if any(c.map is not None for c in candidates) else 0)
         while sizes and sum(sizes) * stages > room and stages > 2:
             stages -= 1
@@ -257,7 +267,8 @@ class _Rewrite:
             type = candidate.load.results[0].type
             assert isinstance(type, TensorType)
             held = SharedType(self.stages, TensorType(type.shape, type.element))
-            candidate.buffer = b.alloc_shared(types=[held], inner=candidate.inner)
+            block = {"block": candidate.block} if any(candidate.block) else {}
+            candidate.buffer = b.alloc_shared(types=[held], inner=candidate.inner, **block)
         if self.boxed:
             type = SharedType(self.stages, TensorType((1,), u64))
             made = Op("alloc_barriers", (), [type], {"copies": len(self.boxed)}, (), op.loc)
@@ -355,11 +366,8 @@ class _Rewrite:
         """The tile from its slot, in the layout that the product wants; transposing changes names only."""
         owner = self.owner
         last = candidate.path[-1].results[0]
-        layout = owner.layout(last)
+        layout = owner.seen_layout(candidate.path)
         turns = [op for op in candidate.path if op.kind == "permute"]
-        for turn in reversed(turns):
-            order = turn.attrs["order"]
-            layout = layout.permuted([order.index(i) for i in range(len(order))])
         type = candidate.load.results[0].type
         assert isinstance(type, TensorType)
         b.loc = candidate.load.loc
@@ -397,6 +405,6 @@ def _mask_type(pointer: Type) -> Type:
     return with_element(pointer, i1)
 
 
-def _slot_bytes(type: Type) -> int:
+def _slot_bytes(type: Type, block: Sequence[int]) -> int:
     assert isinstance(type, TensorType)
-    return tile_bytes(type.shape, max(1, type.element.bits // 8))
+    return tile_bytes(part_shape(type.shape, block), max(1, type.element.bits // 8))

@@ -14,20 +14,31 @@ marked ``in_flight`` a product is awaited one trip later, the last one after the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ..ir.builder import Builder
 from ..ir.core import Block, Module, Op, Value
 from ..ir.types import SharedType, TensorType, i32
+from ..layouts.linear import LinearLayout
+from .assign_layouts import layouts_of
 
 Uses = Callable[[Op], bool]
+
+
+@dataclass(slots=True)
+class _Head:
+    """What goes to the function's head."""
+
+    layouts: dict[str, LinearLayout]
+    rooms: list[Op] = field(default_factory=list)
 
 
 def shared_products(module: Module, from_shared: Uses) -> Module:
     """Rewrites every dot for which ``from_shared`` holds."""
     for function in module.functions.values():
-        head: list[Op] = []
+        head = _Head(layouts_of(module))
         _block(function.body, from_shared, head)
-        function.body.ops = head + function.body.ops
+        function.body.ops = head.rooms + function.body.ops
     return module
 
 
@@ -39,7 +50,7 @@ def _left_running(op: Op, from_shared: Uses) -> Op | None:
     return product if from_shared(product) else None
 
 
-def _block(block: Block, from_shared: Uses, head: list[Op], running: Op | None = None) -> None:
+def _block(block: Block, from_shared: Uses, head: _Head, running: Op | None = None) -> None:
     old, block.ops = block.ops, []
     b = Builder(block)
     replaced: dict[Value, Value] = {}
@@ -68,7 +79,7 @@ def _substitute(block: Block, replaced: dict[Value, Value]) -> None:
             op.operands = [replaced.get(v, v) for v in op.operands]
 
 
-def _product(b: Builder, op: Op, head: list[Op], pending: int) -> Value:
+def _product(b: Builder, op: Op, head: _Head, pending: int) -> Value:
     left, right, acc = op.operands[:3]
     found = _in_slots(left)
     a, a_slot, a_turned = found or (left, b.const(0, i32), False)
@@ -76,8 +87,9 @@ def _product(b: Builder, op: Op, head: list[Op], pending: int) -> Value:
     if held is None:
         type = right.type
         assert isinstance(type, TensorType)
-        room = Op("alloc_shared", (), [SharedType(1, TensorType(type.shape, type.element))], {"inner": 1}, (), op.loc)
-        head.append(room)
+        attrs = {"inner": 1, "block": block} if any(block := head.layouts[str(type.layout)].block) else {"inner": 1}
+        room = Op("alloc_shared", (), [SharedType(1, TensorType(type.shape, type.element))], attrs, (), op.loc)
+        head.rooms.append(room)
         first = b.const(0, i32)
         b.shared_store(room.results[0], first, right)
         held = room.results[0], first, False

@@ -14,7 +14,7 @@ from ...ir.capabilities import Capabilities
 from ...ir.core import Module, Op
 from ...lowering.simt.lower import lower_module
 from ...lowering.writer import ModuleWriter
-from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts
+from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts, dot_part
 from ...passes.box_copies import box_copies
 from ...passes.box_maps import BoxOptions, box_maps
 from ...passes.dce import dce
@@ -136,32 +136,28 @@ class CUDABackend(BaseBackend):
         """Layouts first; then copies ahead, because they need to know them; then what is read where it lies; dead loads
         last."""
 
-        alone = options.num_ctas == 1
-
         def dots(op: Op, options: LayoutOptions) -> DotChoice:
-            if alone and wgmma.fits(op, options, self.arch):
+            if wgmma.fits(op, options, self.arch):
                 return wgmma.layouts(op, options)
             return mma.layouts(op, options, self.arch)
 
         choice = LayoutOptions(chips.WARP, options.num_warps, dots, blocks=options.num_ctas)
+
+        def from_shared(op: Op) -> bool:
+            return wgmma.fits(dot_part(op, options.num_ctas), choice, self.arch)
+
         room = chips.capabilities(self.arch).max_shared_memory or 0
-        ahead = PipelineOptions(
-            options.num_stages, room - SCRATCH_ROOM, lambda op: wgmma.fits(op, choice, self.arch), boxes.ALIGNMENT
-        )
+        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, from_shared, boxes.ALIGNMENT)
         steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
-        if options.num_ctas > 1:
-            return run_passes(module, [*steps, Pass("dce after layouts", dce)])
         copies = BoxOptions(boxes.can_load, boxes.can_store, room - SCRATCH_ROOM, boxes.ALIGNMENT)
-        boxed = self.arch >= 90 and knobs.nvidia.enable_tma
+        boxed = self.arch >= 90 and knobs.nvidia.enable_tma and options.num_ctas == 1
         if boxed:
             steps.append(Pass("box maps", lambda m: box_maps(m, copies)))
         if self.arch >= 80 and options.num_stages > 1:
             steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
         if boxed:
             steps.append(Pass("box copies", lambda m: box_copies(m, copies)))
-        steps.append(
-            Pass("shared products", lambda m: shared_products(m, lambda op: wgmma.fits(op, choice, self.arch)))
-        )
+        steps.append(Pass("shared products", lambda m: shared_products(m, from_shared)))
         steps.append(Pass("dce after pipelining", dce))
         return run_passes(module, steps)
 

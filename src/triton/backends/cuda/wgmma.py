@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...analysis.rooms import slot_shape
 from ...ir.core import Op, Value
 from ...ir.types import ScalarType, SharedType, TensorType, f32
 from ...layouts.axes import Axis, axes_of, log2, real
@@ -117,7 +118,8 @@ def _shared_operand(c: Context, buffer: Value, slot: Value, outer_axis: int) -> 
     type = buffer.type
     assert isinstance(type, SharedType)
     inner = inner_axis(buffer)
-    shape = type.block.shape
+    assert buffer.op is not None
+    shape = slot_shape(buffer.op)
     base = slot_address(c, buffer, slot)
     start = c.w.emit(f"ptrtoint ptr addrspace(3) {SHARED} to i32")
     address = start if base == "0" else c.w.emit(f"add nuw nsw i32 {start}, {base}")

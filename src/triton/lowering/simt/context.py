@@ -198,12 +198,19 @@ class Context:
         part = Op(op.kind, [self._part(v) for v in op.operands], [v.type for v in results], op.attrs, (), op.loc)
         return part
 
+    def own(self, layout: LinearLayout) -> LinearLayout:
+        """The layout of the part of a tile that a block holds."""
+        if self.blocks == 1:
+            return layout
+        part = layout.within_block()
+        assert part is not None, f"{layout} is not shared out to blocks by bits of its index"
+        return part
+
     def _part(self, value: Value) -> Value:
         """The part of ``value`` that a block holds, as a value of its own."""
         if not isinstance(value.type, TensorType):
             return value
-        layout = self.layout(value).within_block()
-        assert layout is not None, f"{value.type} is not shared out to blocks by bits of its index"
+        layout = self.own(self.layout(value))
         name = f"{value.type.layout}.block"
         self.layouts[name] = layout
         part = Value(TensorType(layout.shape, value.type.element, name), Block(), 0)

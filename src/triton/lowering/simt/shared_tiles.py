@@ -19,9 +19,8 @@ from .memory import access_width
 
 def slot_address(c: Context, buffer: Value, slot: Value) -> str:
     """Byte offset of a slot from the start of shared memory, an i32 operand."""
-    type = buffer.type
-    assert isinstance(type, SharedType)
-    size = slot_bytes(type)
+    assert buffer.op is not None
+    size = slot_bytes(buffer.op)
     start = c.rooms.offsets[buffer]
     number = c.scalar(slot)
     if number.value is not None:
@@ -62,16 +61,17 @@ def async_copy(c: Context, op: Op) -> None:
     assert isinstance(pointee, PointerType)
     width = memory_bytes(pointee.pointee)
     count = access_width(c, pointer, op.operands[3] if mask is not None else None)
-    plan = access_plan(layout, inner_axis(buffer), width)
+    own = c.own(layout)
+    plan = access_plan(own, inner_axis(buffer), width)
     count = min(count, plan.vector)
     base = slot_address(c, buffer, slot)
-    owner = c.is_first_replica(layout)
+    owner = c.is_first_replica(own)
     pointers = c.tile(pointer)
     for r in range(0, len(pointers), count):
         inside = c.in_range(layout, r)
         if mask is not None and mask[r].text != "true":
             inside = c.both(inside, mask[r].text)
-        target = _pointer(c, base, layout, plan, width, r)
+        target = _pointer(c, base, own, plan, width, r)
         c.machine.async_copy(c.w, target, pointers[r], count * width, inside, owner)
 
 
@@ -86,7 +86,7 @@ def async_wait(c: Context, op: Op) -> None:
 
 def shared_load(c: Context, op: Op) -> None:
     buffer, slot = op.operands
-    layout, element = c.layout(op.results[0]), element_of(op.results[0].type)
+    layout, element = c.own(c.layout(op.results[0])), element_of(op.results[0].type)
     width = memory_bytes(element)
     plan = access_plan(layout, inner_axis(buffer), width)
     base = slot_address(c, buffer, slot)
@@ -99,7 +99,7 @@ def shared_load(c: Context, op: Op) -> None:
 def shared_store(c: Context, op: Op) -> None:
     """A barrier before, for readers of what was there; one after, for readers of what is now."""
     buffer, slot, value = op.operands
-    layout, element = c.layout(value), element_of(value.type)
+    layout, element = c.own(c.layout(value)), element_of(value.type)
     width = memory_bytes(element)
     plan = access_plan(layout, inner_axis(buffer), width)
     base = slot_address(c, buffer, slot)
@@ -191,7 +191,7 @@ def box_store(c: Context, op: Op) -> None:
 
 
 def dot_shared(c: Context, op: Op) -> None:
-    c.set(op.results[0], c.machine.dot_shared(c, op))
+    c.set(op.results[0], c.machine.dot_shared(c, c.within_block(op)))
 
 
 def dot_wait(c: Context, op: Op) -> None:
