@@ -515,29 +515,46 @@ PyObject* dispatcher_clear_kernels(PyObject* self, PyObject*) {
 
 Py_ssize_t dispatcher_length(PyObject* self) { return static_cast<Py_ssize_t>(state_of(self).kernels.size()); }
 
-// ---- kernel[grid]: a dispatcher and a grid, waiting for arguments ----
+// ---- kernel[grid]: what launches and a grid, waiting for arguments ----
 
 struct BoundObject {
-  PyObject_HEAD PyObject* dispatcher;
+  PyObject_HEAD PyObject* dispatcher;  // or a function that gives one at each call, or None where Python must launch
+  PyObject* otherwise;                 // then called as otherwise(grid)(*args, **kwargs)
   PyObject* grid;
 };
 
-PyObject* dispatcher_getitem(PyObject* self, PyObject* grid) {
+PyObject* bind_grid(PyObject* dispatcher, PyObject* otherwise, PyObject* grid) {
   PyObject* object = allocate(bound_type);
   if (!object) return nullptr;
-  reinterpret_cast<BoundObject*>(object)->dispatcher = share(self).release();
-  reinterpret_cast<BoundObject*>(object)->grid = share(grid).release();
+  auto* bound = reinterpret_cast<BoundObject*>(object);
+  bound->dispatcher = share(dispatcher).release();
+  bound->otherwise = otherwise ? share(otherwise).release() : nullptr;
+  bound->grid = share(grid).release();
   return object;
+}
+
+PyObject* dispatcher_getitem(PyObject* self, PyObject* grid) { return bind_grid(self, nullptr, grid); }
+
+PyObject* bound_new(PyTypeObject*, PyObject* args, PyObject*) {
+  PyObject *find, *otherwise, *grid;
+  if (!PyArg_UnpackTuple(args, "BoundLaunch", 3, 3, &find, &otherwise, &grid)) return nullptr;
+  return bind_grid(find, otherwise, grid);
 }
 
 PyObject* bound_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   auto* bound = reinterpret_cast<BoundObject*>(self);
-  return run(bound->dispatcher, bound->grid, args, kwargs, nullptr);
+  if (!bound->otherwise) return run(bound->dispatcher, bound->grid, args, kwargs, nullptr);
+  Ref found(PyObject_CallObject(bound->dispatcher, nullptr));
+  if (!found) return nullptr;
+  if (Py_TYPE(found.get()) == reinterpret_cast<PyTypeObject*>(dispatcher_type)) return run(found.get(), bound->grid, args, kwargs, nullptr);
+  Ref launch(PyObject_CallFunctionObjArgs(bound->otherwise, bound->grid, nullptr));
+  return launch ? PyObject_Call(launch.get(), args, kwargs) : nullptr;
 }
 
 int bound_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(reinterpret_cast<BoundObject*>(self)->dispatcher);
+  Py_VISIT(reinterpret_cast<BoundObject*>(self)->otherwise);
   Py_VISIT(reinterpret_cast<BoundObject*>(self)->grid);
   return 0;
 }
@@ -545,19 +562,22 @@ int bound_traverse(PyObject* self, visitproc visit, void* arg) {
 void bound_dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
   Py_CLEAR(reinterpret_cast<BoundObject*>(self)->dispatcher);
+  Py_CLEAR(reinterpret_cast<BoundObject*>(self)->otherwise);
   Py_CLEAR(reinterpret_cast<BoundObject*>(self)->grid);
   release_instance(self);
 }
 
 PyType_Slot bound_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(bound_new)},
     {Py_tp_call, reinterpret_cast<void*>(bound_call)},
     {Py_tp_dealloc, reinterpret_cast<void*>(bound_dealloc)},
     {Py_tp_traverse, reinterpret_cast<void*>(bound_traverse)},
-    {Py_tp_doc, const_cast<char*>("A kernel and a grid: call it with the kernel's arguments.")},
+    {Py_tp_doc, const_cast<char*>("BoundLaunch(find, otherwise, grid)\n\nA kernel and a grid: call it with the kernel's arguments. Each call launches "
+                                   "through find(), a\nDispatcher, or where that is None by otherwise(grid)(*args, **kwargs).")},
     {0, nullptr}};
 
 PyType_Spec bound_spec = {"triton._C.libtriton.BoundLaunch", sizeof(BoundObject), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, bound_slots};
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, bound_slots};
 
 PyMethodDef dispatcher_methods[] = {
     {"run", as_method(dispatcher_run), METH_FASTCALL,
@@ -611,6 +631,7 @@ bool add_launch_types(PyObject* module) {
   bound_type = PyType_FromSpec(&bound_spec);
   return kernel_type && dispatcher_type && bound_type && PyModule_AddFunctions(module, hook_methods) == 0 &&
          PyModule_AddObjectRef(module, "CpuKernel", kernel_type) == 0 &&
+         PyModule_AddObjectRef(module, "BoundLaunch", bound_type) == 0 &&
          PyModule_AddObjectRef(module, "Dispatcher", dispatcher_type) == 0;
 }
 

@@ -205,6 +205,21 @@ def test_hooks_come_and_go() -> None:
     assert seen == ["add"]
 
 
+def test_a_launch_that_is_kept_sees_hooks_set_later() -> None:
+    """Whatever holds when ``kernel[grid]`` is called counts, not what held when it was made."""
+    out, seen = np.zeros(1, "f4"), []
+    put = kernels.put[(1,)]
+    for value in (1.0, 2.0, 3.0):
+        with knobs.runtime.scope():
+            if value == 2.0:
+                knobs.runtime.launch_enter_hook = lambda metadata: seen.append(metadata.get()["name"])
+            put(out, value)
+        assert out[0] == value
+    assert seen == ["put"]
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        put(out)
+
+
 def test_debug_and_interpretation_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run_add()
     with knobs.runtime.scope():

@@ -24,6 +24,12 @@ def _extension() -> Any:
     return libtriton
 
 
+@functools.cache
+def bound_launch() -> Any:
+    """What ``kernel[grid]`` makes: see ``BoundLaunch`` of the native core."""
+    return _extension().BoundLaunch
+
+
 def _flags(param: Any) -> int:
     if param.is_constexpr:
         return CONSTEXPR

@@ -45,7 +45,7 @@ from .binding import (
     is_namedtuple,
     signature_of,
 )
-from .dispatch import make_dispatcher
+from .dispatch import bound_launch, make_dispatcher
 from .driver import driver, on_device
 from .errors import LaunchError
 from .hooks import HookCall, JitFunctionInfo, from_json, serialize_specialization_data, tuples
@@ -401,9 +401,11 @@ class JITFunction(JITCallable, KernelInterface[T]):
         return cache
 
     def __getitem__(self, grid: Any) -> T:
-        native = self._fast_path() if "run" not in self.__dict__ else None
-        if native is not None:
-            return native[grid]  # type: ignore[no-any-return]
+        if "run" in self.__dict__ or _INTERPRET in _environment:  # replaced by the user; no need of the native core
+            return super().__getitem__(grid)
+        return bound_launch()(self._fast_path, self._python_launch, grid)  # type: ignore[no-any-return]
+
+    def _python_launch(self, grid: Any) -> Any:
         return super().__getitem__(grid)
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
