@@ -522,6 +522,13 @@ bool Arguments::overlap() const {
   return false;
 }
 
+uint64_t Arguments::footprint() const {
+  uint64_t total = 0;
+  for (const Leaf& leaf : leaves_)
+    if (leaf.kind == LeafKind::pointer && leaf.device == 0 && !leaf.address) total += leaf.high - leaf.low;
+  return total;
+}
+
 bool Arguments::append_key(std::string* key, PyObject* interned) const {
   for (const Leaf& leaf : leaves_) {
     key->push_back(static_cast<char>('A' + static_cast<int>(leaf.kind)));

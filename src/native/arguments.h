@@ -62,6 +62,9 @@ class Arguments {
 
   // Any two pointers into host memory whose bytes intersect.
   bool overlap() const;
+
+  // Bytes of the arrays in this machine's memory, as far as they tell.
+  uint64_t footprint() const;
   // Appends what tells this specialisation from others.
   bool append_key(std::string* key, PyObject* interned) const;
   // The argument block: one 8-byte slot per leaf that is not a compile-time one.

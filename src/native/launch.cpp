@@ -16,6 +16,9 @@
 namespace triton {
 namespace {
 
+// Launches on more bytes than this write past the caches.
+uint64_t streaming_bytes = uint64_t{16} << 20;
+
 PyObject* kernel_type = nullptr;
 PyObject* dispatcher_type = nullptr;
 PyObject* bound_type = nullptr;
@@ -329,6 +332,7 @@ bool launch_on_cpu(const KernelObject* kernel, const Dispatcher& dispatcher, con
   request.scratch_bytes = kernel->scratch;
   request.threads = kernel->threads;
   request.waits = kernel->waits;
+  request.streams = prepared.arguments.footprint() > streaming_bytes;
   return launch_from_python(request);
 }
 
@@ -612,7 +616,17 @@ PyObject* py_set_dtype_resolver(PyObject*, PyObject* callable) { return set_dtyp
 PyObject* py_set_array_adapter(PyObject*, PyObject* callable) { return set_array_adapter(callable); }
 PyObject* py_set_constexpr_type(PyObject*, PyObject* type) { return set_constexpr_type(type); }
 
+PyObject* py_set_streaming_bytes(PyObject*, PyObject* value) {
+  unsigned long long bytes = PyLong_AsUnsignedLongLong(value);
+  if (bytes == static_cast<unsigned long long>(-1) && PyErr_Occurred()) return nullptr;
+  uint64_t before = streaming_bytes;
+  streaming_bytes = bytes;
+  return PyLong_FromUnsignedLongLong(before);
+}
+
 PyMethodDef hook_methods[] = {
+    {"set_streaming_bytes", py_set_streaming_bytes, METH_O,
+     "set_streaming_bytes(n) -> previous\n\nCPU launches whose arrays take more than n bytes may write past the caches."},
     {"set_dtype_resolver", py_set_dtype_resolver, METH_O,
      "set_dtype_resolver(f) -> previous\n\nf(dtype) -> 'fp32' etc. for an array's dtype object, or TypeError. Asked "
      "once per object."},

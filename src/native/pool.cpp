@@ -9,6 +9,10 @@
 #include <thread>
 #include <vector>
 
+#if defined(__x86_64__) || defined(_M_X64)
+#include <xmmintrin.h>
+#endif
+
 #include "platform.h"
 
 namespace triton {
@@ -19,6 +23,7 @@ constexpr unsigned kMaxThreads = 1024;
 constexpr int kSpins = 400;                   // about 20 µs: a launch soon after the last one finds its workers awake
 constexpr uint64_t kPollNs = 50000000;        // how often a long launch looks whether it should end
 constexpr uint64_t kInlineNs = 5000;          // below this estimate, waking others costs more than it saves
+constexpr float kStepNs = 1500;               // an inline launch looks at the clock no more often than that
 constexpr uint64_t kInlineOverrunNs = 15000;  // an inline launch that takes longer shares what is left
 constexpr uint64_t kPieceNs = 2000000;        // a chunk is run in pieces of about this length
 constexpr uint64_t kCheckNs = 1000000;        // how often loops in programs call check_program()
@@ -137,6 +142,13 @@ void run_chunk(Participant& self, uint64_t begin, uint64_t end, uint64_t* piece)
   }
 }
 
+// Stores that went past the caches become visible before whatever tells others that they happened.
+void end_streams() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_sfence();
+#endif
+}
+
 // Scratch and context for one thread's part in a job.
 class Seat {
  public:
@@ -147,6 +159,7 @@ class Seat {
     participant.context.thread_id = static_cast<int32_t>(thread_id);
     participant.context.host = &participant;
     participant.context.countdown = participant.countdown;
+    participant.context.streams = request.streams;
     participant.last_check = participant.last_poll = platform::now_ns();
     participant.context.scratch = nullptr;
     if (outermost_) arena().busy = true;
@@ -170,6 +183,7 @@ class Seat {
     platform::Fault fault;
     if (platform::guarded_call(body, &participant, &fault, /*catch_abort=*/false) == platform::Exit::faulted)
       participant.job->fail(LaunchStatus::fault, platform::describe(fault));
+    if (participant.job->request.streams) end_streams();
   }
   Participant participant;
 
@@ -403,8 +417,8 @@ void run_shared(Job& job, Seat& seat, unsigned threads, float estimate) {
 void run_steps(void* raw) {
   auto* self = static_cast<Participant*>(raw);
   const LaunchRequest& request = self->job->request;
-  const uint64_t step = std::max<uint64_t>(1, request.total / 8);
-  const uint64_t start = platform::now_ns();
+  const uint64_t step = self->job->piece;
+  const uint64_t start = self->last_check;  // a moment ago: to ask the clock again takes as long as small programs do
   uint64_t elapsed = 0;
   while (self->programs < request.total && elapsed < kInlineOverrunNs) {
     uint64_t end = std::min(self->programs + step, request.total);
@@ -426,7 +440,11 @@ LaunchStatus launch(const LaunchRequest& request, std::string* error) {
     Seat seat(job, 0);
     float estimate = costs.estimate(request.function);
     bool tiny = !request.waits && estimate >= 0 && estimate * static_cast<float>(request.total) < static_cast<float>(kInlineNs);
-    if (tiny) seat.run(run_steps);
+    if (tiny) {
+      job.piece = std::max<uint64_t>(1, request.total / 8);
+      job.piece = std::max<uint64_t>(job.piece, static_cast<uint64_t>(kStepNs / std::max(estimate, 1.0f)));
+      seat.run(run_steps);
+    }
     uint64_t done = seat.participant.programs;
     if (done < request.total && !job.failed) {
       if (request.before_long_work) request.before_long_work(request.callback_arg);

@@ -14,6 +14,7 @@ struct LaunchContext {
   void* scratch;
   void* host;         // the participant that runs the kernel
   int32_t countdown;  // loops count it down, and call check_program() at 0
+  int32_t streams;    // the launch's data does not fit the caches: what is not read again may go past them
 };
 
 // Runs programs with linear id in [begin, end); x varies fastest.
@@ -28,6 +29,7 @@ struct LaunchRequest {
   uint64_t total;        // product of grid, at least 1
   size_t scratch_bytes;  // per thread
   unsigned threads;      // at most this many; 0: all
+  bool streams;          // see LaunchContext
   bool waits;            // programs may wait for others: each counts for itself, and a waiting one costs no thread
   // Called once, on the caller's thread, before work that is not known to be short (module.cpp gives up the GIL there:
   // giving it up for a microsecond may cost milliseconds when another thread wants it).

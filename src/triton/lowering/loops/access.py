@@ -146,6 +146,17 @@ def store_plain(w: FunctionWriter, address: str, cell: Cell) -> None:
     w.line(f"store {type} {text}, ptr {address}, align {bytes_of(cell.element)}")
 
 
+def _store_past_caches(w: FunctionWriter, address: str, cell: Cell) -> None:
+    """In pieces of 16 bytes, to an address that is divisible by 16: arrays need not start with a cache line."""
+    base, text = scalar_type(cell.element, memory=True), to_memory(w, cell)
+    size = 16 // bytes_of(cell.element)
+    hint = w.module.metadata("!{i32 1}")
+    for first in range(0, cell.lanes, size):
+        part = part_of(w, text, base, cell.lanes, first, size)
+        place = w.emit(f"getelementptr {base}, ptr {address}, i64 {first}") if first else address
+        w.line(f"store {vector(base, size)} {part}, ptr {place}, align 16, !nontemporal {hint}")
+
+
 def store_contiguous(w: FunctionWriter, address: str, cell: Cell, mask: str | None) -> None:
     if mask is None:
         store_plain(w, address, cell)
@@ -478,7 +489,10 @@ def store_cell(e: Evaluator, op: Op, cell: Cell, index: Index) -> None:
             target = w.emit(f"getelementptr {scalar_type(cell.element, memory=True)}, ptr {target}, i64 {1 - lanes}")
             cell = _reverse(w, cell)
             mask_text = None if mask_text is None else _reverse_text(w, mask_text, lanes)
-        store_contiguous(w, target, cell, mask_text)
+        if e.streaming and mask_text is None:
+            _store_past_caches(w, target, cell)
+        else:
+            store_contiguous(w, target, cell, mask_text)
         if step == 1:
             e.ahead(op, target, lanes, e.depth, True)
         return

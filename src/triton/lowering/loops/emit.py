@@ -16,10 +16,10 @@ from .ahead import Ahead
 from .buffers import Arena, Buffer, bytes_of
 from .errors import Unsupported
 from .evaluate import Evaluator
-from .graph import Graph
+from .graph import EVERYTHING, Graph, Stride
 from .index import ZERO, Index, fixed, strides_of
 from .machine import Machine
-from .nest import choose, nest, preferred_axis, survey
+from .nest import Shape, choose, nest, preferred_axis, survey
 from .plan import Plan
 
 
@@ -58,6 +58,7 @@ class FunctionEmitter:
         self._live: list[list[tuple[int, int]]] = []
         self.program_id: Callable[[int], Cell] = _no_programs
         self.num_programs: Callable[[int], Cell] = _no_programs
+        self.streams: Callable[[], str] | None = None  # whether the launch's data is too much for the caches
 
     # Blocks
 
@@ -285,9 +286,40 @@ def _store(f: FunctionEmitter, op: Op) -> None:
             found.masks.append(entry)
         else:
             found.stop = entry
-    nest(e, shape, choose(e, shape, found), body, found)
+    chosen = choose(e, shape, found)
+    streams = None if by_products or trailing else _streams(f, op, chosen)
+    nest(e, shape, chosen, body, found, streams)
     e.reset()
     f.close_by_products(by_products)
+
+
+_CHEAP = 30
+"""Instructions for each element, addresses included, below which memory is what a store waits for."""
+
+
+def _streams(f: FunctionEmitter, op: Op, chosen: Shape) -> Callable[[Index], str] | None:
+    """For a long store of cheap values to memory that the kernel does not read: whether a run of it, which begins at
+    an index, may go past the caches."""
+    pointer, value = op.operands[:2]
+    if f.streams is None or chosen.axis is None or f.plan.cost(value) > _CHEAP:
+        return None
+    bits, n = 8 * bytes_of(element_of(value.type)), shape_of(pointer.type)[chosen.axis]
+    if f.graph.stride(pointer, chosen.axis) != Stride(1, 0) or chosen.lanes * bits % 512 or n < 8 * chosen.lanes:
+        return None
+    base = f.graph.base(pointer)
+    for other in f.graph.ops:
+        if "read" in OPS[other.kind].effects:
+            source = f.graph.base(other.operands[0]) if other.kind in ("load", "desc_load") else EVERYTHING
+            if f.plan.conflict(source, base):
+                return None
+    flag = f.streams()
+
+    def aligned(index: Index) -> str:
+        address = f.w.emit(f"ptrtoint ptr {f.e.cell(pointer, index)[0].text} to i64")
+        rest = f.w.emit(f"and i64 {address}, 15")
+        return f.w.emit(f"and i1 {flag}, {f.w.emit(f'icmp eq i64 {rest}, 0')}")
+
+    return aligned
 
 
 def _store_turned(f: FunctionEmitter, op: Op) -> bool:

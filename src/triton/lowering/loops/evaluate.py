@@ -50,6 +50,7 @@ class Evaluator:
         self.keys: list[list[object]] = [[]]
         self._dummy = ""
         self.epoch = 0  # which loop nest this is
+        self.streaming = False  # stores go past the caches
         self.ahead: Callable[[Op, str, int, int, bool], None] = lambda op, address, lanes, level, write: None
 
     # Loop levels

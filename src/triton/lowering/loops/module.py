@@ -33,6 +33,7 @@ from .errors import Unsupported
 from .machine import Machine
 
 SCRATCH_OFFSET = 16
+STREAMS_OFFSET = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def _kernel(writer: ModuleWriter, function: Function, machine: Machine, callees:
     def program(counter: str, _: list[str]) -> list[str]:
         grid.start(counter)
         f.program_id = grid.position
+        f.streams = grid.streams
         f.block(function.body, lambda end: None)
         return []
 
@@ -127,6 +129,7 @@ class _Grid:
         self._sizes: dict[int, str] = {}
         self._wide: dict[int, str] = {}
         self._ids: dict[int, str] = {}
+        self._streams = ""
 
     def start(self, counter: str) -> None:
         self.counter = counter
@@ -139,6 +142,15 @@ class _Grid:
                 self._sizes[axis] = self.w.emit(f"load i32, ptr {place}, align 4")
                 self._wide[axis] = self.w.emit(f"zext i32 {self._sizes[axis]} to i64")
         return Cell(self._sizes[axis], i32)
+
+    def streams(self) -> str:
+        """Whether the launch's data is too much for the caches."""
+        if not self._streams:
+            with self.w.at(self.outside):
+                place = self.w.emit(f"getelementptr i8, ptr %context, i64 {STREAMS_OFFSET}")
+                flag = self.w.emit(f"load i32, ptr {place}, align 4")
+                self._streams = self.w.emit(f"icmp ne i32 {flag}, 0")
+        return self._streams
 
     def position(self, axis: int) -> Cell:
         if axis not in self._ids:

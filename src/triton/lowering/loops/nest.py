@@ -271,8 +271,12 @@ def vectors(
     body: Callable[[Dim], None],
     limit: bounds.Bounds | None = None,
     outer_index: Sequence[Dim] = (),
+    streams: str = "",
 ) -> None:
-    """Runs ``body`` for whole vectors of an axis of size n, then for the rest with ``e.active`` set."""
+    """Runs ``body`` for whole vectors of an axis of size n, then for the rest with ``e.active`` set.
+
+    ``streams``: an i1; where it holds, whole vectors without masks are stored past the caches.
+    """
     whole = n // lanes * lanes
 
     def full(d: Dim, _: list[str]) -> Sequence[str]:
@@ -291,8 +295,10 @@ def vectors(
             body(d._replace(step=1))
             return ()
 
-        count_between(e, "0", split, lanes, unmasked)
+        count_between(e, _streamed(e, streams, split, lanes, unmasked), split, lanes, unmasked)
         count_between(e, split, end, lanes, full)
+    elif whole and streams:
+        count_between(e, _streamed(e, streams, str(whole), lanes, full), str(whole), lanes, full)
     elif whole:
         count(e, whole, full, step=lanes)
     if whole < n:
@@ -303,11 +309,27 @@ def vectors(
     e.lanes, e.active, e.count = outer
 
 
+def _streamed(e: Evaluator, streams: str, high: str, step: int, body: Callable[[Dim, list[str]], Sequence[str]]) -> str:
+    """Runs the loop below ``high`` with stores past the caches, if ``streams`` says so; where to go on without."""
+    if not streams:
+        return "0"
+    end = e.w.emit(f"select i1 {streams}, i64 {high}, i64 0")
+    e.streaming = True
+    count_between(e, "0", end, step, body)
+    e.streaming = False
+    return end
+
+
 def nest(
-    e: Evaluator, shape: tuple[int, ...], chosen: Shape, body: Callable[[Index], None], found: Survey | None = None
+    e: Evaluator,
+    shape: tuple[int, ...],
+    chosen: Shape,
+    body: Callable[[Index], None],
+    found: Survey | None = None,
+    streams: Callable[[Index], str] | None = None,
 ) -> None:
     """Runs ``body`` for every index of ``shape``, the vector axis innermost. With ``found``, masks become loop
-    bounds."""
+    bounds. ``streams`` says for the start of each run of vectors whether stores should go past the caches."""
     index: list[Dim] = [ZERO] * len(shape)
     limit: bounds.Bounds | None = None
     if found is not None and chosen.axis is not None:
@@ -331,7 +353,9 @@ def nest(
                 index[chosen.axis] = d  # type: ignore[index]
                 body(tuple(index))
 
-            vectors(e, shape[chosen.axis], chosen.lanes, leaf, limit, index)
+            index[chosen.axis] = ZERO
+            past = streams(tuple(index)) if streams is not None else ""
+            vectors(e, shape[chosen.axis], chosen.lanes, leaf, limit, index, past)
 
     outer = e.lanes
     if chosen.axis is None:
