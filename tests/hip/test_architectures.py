@@ -13,6 +13,7 @@ from hip_tools import ARCHITECTURES, compiled, has_library, source_of
 
 import triton
 import triton.language as tl
+from triton._C import libtriton
 from triton.backends.compiler import GPUTarget
 from triton.backends.hip import capabilities as chips
 from triton.backends.hip import codegen, codeobject
@@ -24,6 +25,7 @@ SLOW = ("reduce", "reduce, odd", "reduce, 1 warp", "reduce, 32 warps")
 LIBRARY = {"print and assert": "ockl"}
 CALLS = {"sin", "cos", "random numbers"}  # whose rare path is a function call, with a stack frame of 16 bytes
 WIDE = {"reduce, 1 warp", "reduce, 32 warps"}  # tiles of more registers than there are
+SPILLED = {"22": {("gfx1100", "reduce")}}  # what one release of LLVM keeps in memory and the one after it does not
 
 
 def cases():
@@ -58,7 +60,7 @@ def test_feature_compiles(arch, name, record_property):
     record_property("registers", metadata.registers)
     record_property("occupancy", metadata.occupancy)
     assert metadata.registers > 0 and metadata.occupancy >= 1
-    if name not in WIDE:
+    if name not in WIDE and (arch, name) not in SPILLED.get(libtriton.llvm_version().split(".")[0], ()):
         assert metadata.spill_bytes == 0
         assert metadata.scratch_bytes == 0 or name in CALLS or name in LIBRARY
 

@@ -395,10 +395,10 @@ def _specialize_other(arg: Any, is_const: bool, specialize: bool, align: bool) -
         return _specialize_descriptor(arg, specialize and align)
     if type(arg).__name__ in ("constexpr", "dtype") and hasattr(type(arg), "__hash__"):
         return "constexpr", arg
-    if hasattr(arg, "__index__"):
-        return _specialize_int(arg.__index__(), specialize, align)
     if _is_numpy_scalar(arg) and str(arg.dtype) == "bool":
         return "u1", None
+    if hasattr(arg, "__index__"):  # NumPy's bool has it up to NumPy 2.2
+        return _specialize_int(arg.__index__(), specialize, align)
     if hasattr(arg, "__float__") and _is_numpy_scalar(arg):
         return "fp32", None
     raise ArgumentError(f"a value of type {type(arg).__name__} cannot be passed to a kernel")
