@@ -189,7 +189,9 @@ def refresh(root: Path) -> list[Path]:
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         copy_sources(root, tree)
-        env = {**os.environ, "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(root / ".git" / "objects")}
+        command = ["git", "rev-parse", "--git-common-dir"]  # not always .git: this may be a worktree
+        shared = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+        env = {**os.environ, "GIT_ALTERNATE_OBJECT_DIRECTORIES": str((root / shared).resolve() / "objects")}
         env |= {f"GIT_COMMITTER_{key}": value for key, value in _IDENTITY.items()}
         env |= {f"GIT_AUTHOR_{key}": value for key, value in _IDENTITY.items()}
 
