@@ -8,6 +8,7 @@ recipe asks for.
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -47,10 +48,20 @@ set "LDFLAGS=--target=x86_64-w64-mingw32 -fuse-ld=lld -BZ:{gcc} -BZ:{sysroot}/li
 """  # noqa: E501
 
 
+def _state_version(header: Path, version: str) -> None:
+    """The headers are those of the Python that runs this. The stable ABI does not depend on the release, but
+    CMake compares what it says with the program's."""
+    text = re.sub(r"(#define PY_VERSION\s+).*", rf'\g<1>"{version}"', header.read_text())
+    for name, value in zip(("MAJOR", "MINOR", "MICRO"), version.split("."), strict=True):
+        text = re.sub(rf"(#define PY_{name}_VERSION\s+).*", rf"\g<1>{value}", text)
+    header.write_text(text)
+
+
 def _python(kit: Kit, cache: Path) -> Stage:
     def stage(tree: Path) -> Spec:
         unpack_python(PYTHON_SOURCE, cache, tree)
         shutil.copytree(kit.sdk / "python/include", tree / "include")
+        _state_version(tree / "include/patchlevel.h", python_version(kit))
         shutil.copytree(kit.sdk / "python/libs", tree / "libs", ignore=shutil.ignore_patterns("*.def"))
         return Spec(
             name="python",

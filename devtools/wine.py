@@ -342,13 +342,6 @@ def _make_python_sdk(kit: Kit) -> None:
     shutil.rmtree(include, ignore_errors=True)
     shutil.copytree(sysconfig.get_path("include"), include)
     (include / "pyconfig.h").write_text(_PYCONFIG)
-    # The stable ABI's declarations do not depend on the release, but CMake compares this with the program's.
-    level = include / "patchlevel.h"
-    version = python_version(kit)
-    text = re.sub(r"(#define PY_VERSION\s+).*", rf'\g<1>"{version}"', level.read_text())
-    for name, value in zip(("MAJOR", "MINOR", "MICRO"), version.split("."), strict=True):
-        text = re.sub(rf"(#define PY_{name}_VERSION\s+).*", rf"\g<1>{value}", text)
-    level.write_text(text)
     _import_library(kit.python / "python3.dll", "_?Py\\w*", kit.sdk / "python/libs/python3.lib")
 
 
@@ -359,7 +352,7 @@ def make(root: Path, cache: Path, llvm_include: Path, install: Callable[..., boo
     once(root / "prefix.txt", "1", lambda: _make_prefix(kit))
     once(root / "python.txt", kit.made, lambda: _make_python(kit, cache))
     once(root / "llvm.txt", f"{kit.made} {LLVM} {llvm_include}", lambda: _make_llvm(kit, cache, llvm_include))
-    once(root / "python-sdk.txt", f"2 {PYTHON} {sys.version}", lambda: _make_python_sdk(kit))
+    once(root / "python-sdk.txt", f"3 {PYTHON} {sys.version}", lambda: _make_python_sdk(kit))
     return kit
 
 
