@@ -61,3 +61,47 @@ def test_kernels_called_like_functions() -> None:
         RuntimeError, match=r"Cannot call @triton.jit'd outside of the scope of a kernel: .*add_one\[grid\]"
     ):
         add_one(np.zeros(1), 1, 1)
+
+
+def test_another_text_for_a_kernel() -> None:
+    kernel = triton.JITFunction(add_one.fn)
+    x = np.zeros(16, np.float32)
+    kernel[(1,)](x, 16, BLOCK=16)
+    kernel._unsafe_update_src(kernel.src.replace("+ 1,", "+ 5,"))
+    kernel[(1,)](x, 16, BLOCK=16)
+    assert (x == 6).all()
+
+
+def test_a_buffer_that_empties_the_caches() -> None:
+    torch = pytest.importorskip("torch")
+    driver = triton.runtime.driver.active
+    buffer = driver.get_empty_cache_for_benchmark()
+    buffer[:] = 1
+    driver.clear_cache(buffer)
+    assert buffer.numel() * buffer.element_size() >= 256 << 20 and not torch.any(buffer)
+
+
+def test_numbers_of_microscaling_formats() -> None:
+    torch = pytest.importorskip("torch")
+    from triton.tools.mxfp import MXFP4Tensor, MXScaleTensor, fp8e8m0_to_float32
+
+    values = torch.tensor([0, -0.0, 0.25, 0.26, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 5.1, torch.inf, -0.3, torch.nan])
+    codes = MXFP4Tensor(data=values, device="cpu")
+    assert codes.data.tolist() == [0, 8, 0, 1, 2, 2, 4, 4, 6, 6, 7, 7, 9, 7]  # ties to even
+    assert codes.to(torch.float32)[:6].tolist() == [0, 0, 0, 0.5, 1, 1]
+    codes = MXFP4Tensor(size=(6, 5), device="cpu").random()
+    for dim in (0, 1, -1):
+        packed = codes.to_packed_tensor(dim)
+        assert packed.shape[dim] == 3
+        torch.testing.assert_close(codes.unpack_packed_tensor(packed, dim, (6, 5)), codes.data)
+    assert MXFP4Tensor(data=torch.tensor([1.0, 6.0]), device="cpu").to_packed_tensor(0).tolist() == [0x72]
+
+    scales = MXScaleTensor(data=torch.tensor([1.0, 3.0, 0.3, 0.0, -1.0, torch.inf, 3e38]), device="cpu")
+    assert scales.data.tolist() == [127, 128, 125, 255, 255, 255, 254]
+    drawn = MXScaleTensor(size=(500,), device="cpu").random(low=0.5, high=4.0).to(torch.float32)
+    assert set(drawn.tolist()) == {0.5, 1.0, 2.0, 4.0}
+    every = torch.arange(256, dtype=torch.uint8)
+    torch.testing.assert_close(fp8e8m0_to_float32(every)[:255].log2(), torch.arange(-127, 128.0), rtol=0, atol=0)
+    assert fp8e8m0_to_float32(every)[255].isnan()
+    with pytest.raises(ValueError, match="data or size"):
+        MXFP4Tensor()

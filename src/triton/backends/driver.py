@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Protocol
 
 from .compiler import GPUTarget
 
+_LARGER_THAN_CACHES = 256 << 20  # bytes
+
 
 class Benchmarker(Protocol):
     def __call__(
@@ -120,6 +122,16 @@ class DriverBase(ABC):
     @abstractmethod
     def get_benchmarker(self) -> Benchmarker:
         """A function that times a call in milliseconds."""
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A buffer larger than the device's caches: writing it (``clear_cache``) empties them between measured runs."""
+        import torch  # only a caller that uses torch asks
+
+        return torch.empty(_LARGER_THAN_CACHES // 4, dtype=torch.int, device=self.get_active_torch_device())
+
+    def clear_cache(self, cache: Any) -> None:
+        """Writes the buffer of ``get_empty_cache_for_benchmark``."""
+        cache.zero_()
 
     def get_device_interface(self) -> Any:
         """The torch module of the device (``torch.cuda`` for GPUs)."""

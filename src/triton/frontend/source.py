@@ -177,6 +177,10 @@ class JITCallable:
     def src(self, value: str) -> None:
         self._src, self._tree, self.hash = value, None, None
 
+    def _unsafe_update_src(self, new_src: str) -> None:
+        """Another text, from ``def`` on, for the same parameters: what libraries that generate kernels call."""
+        self.src = new_src
+
     def parse(self) -> ast.FunctionDef:
         """The function's syntax tree, parsed once; line 1 is the line of ``def``."""
         if self._tree is None:

@@ -345,6 +345,10 @@ class JITFunction(JITCallable, KernelInterface[T]):
         self._hash_lock: Any = None  # PyTorch saves, clears and restores it around pickling
         self._in_flight: dict[Any, threading.Event] = {}
 
+    def _unsafe_update_src(self, new_src: str) -> None:
+        super()._unsafe_update_src(new_src)
+        self._init_runtime_state()
+
     # Compiled kernels, locks and hooks belong to the process, so they do not travel.
     def __getstate__(self) -> dict[str, Any]:
         dropped = ("device_caches", "_lock", "_in_flight", "_native", "_native_driver")
