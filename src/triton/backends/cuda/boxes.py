@@ -20,12 +20,6 @@ ALIGNMENT = 16
 """A box elsewhere along the last axis is an illegal instruction (seen on compute capability 9.0)."""
 # CUtensorMapDataType. What is only moved may be of any type of its width.
 _TYPES = {"f16": 6, "bf16": 9, "f32": 7, "f64": 8, "i32": 3, "u32": 2, "i64": 5, "u64": 4, "i16": 1, "u16": 1}
-_WIDE_INTEGERS = ("i32", "u32", "i64", "u64")
-# What atomic updates there are: "cp.reduce.async.bulk", and that a NaN must not win against a number.
-_UPDATES = {
-    "add": ("i32", "u32", "u64", "f16", "bf16", "f32"),
-    **dict.fromkeys(("min", "max", "and", "or", "xor"), _WIDE_INTEGERS),
-}
 _SWIZZLE = {16: 0, 32: 1, 64: 2, 128: 3}  # CUtensorMapSwizzle
 
 
@@ -43,7 +37,7 @@ def can_load(block: TensorType, padding: str) -> bool:
 
 def can_store(block: TensorType, update: str) -> bool:
     """Whether boxes like this one can be written, or combined with what is there."""
-    return can_load(block, "zero") and (update == "store" or str(block.element) in _UPDATES.get(update, ()))
+    return can_load(block, "zero") and update == "store"
 
 
 def map_plans(kernel: Function) -> bytes:
