@@ -13,6 +13,11 @@ namespace {
 
 constexpr int64_t kDivisibility = 16;  // bytes of an address, units of an integer
 
+void note_divisibility(Leaf* leaf) {
+  leaf->aligned = leaf->bits % kDivisibility == 0;
+  leaf->half_aligned = !leaf->aligned && leaf->bits % (kDivisibility / 2) == 0;
+}
+
 struct TypeTable {
   std::vector<std::string> names;
   std::unordered_map<std::string, uint16_t> numbers;
@@ -252,7 +257,7 @@ bool Arguments::classify_integer(PyObject* value, const Parameter& parameter, co
       add_constant(kept_.back().get());
       return true;
     }
-    leaf.aligned = !(parameter.flags & kNoAlign) && leaf.bits % kDivisibility == 0;
+    if (!(parameter.flags & kNoAlign)) note_divisibility(&leaf);
   }
   leaves_.push_back(leaf);
   return true;
@@ -322,7 +327,7 @@ bool Arguments::classify_annotated(PyObject* value, const Parameter& parameter, 
       if (!text || !to_string(text.get(), &digits)) return false;
       return place.fail(digits + " does not fit type " + type_name(type));
     }
-    leaf.aligned = type != kU1 && !(parameter.flags & (kNoSpecialize | kNoAlign)) && leaf.bits % kDivisibility == 0;
+    if (type != kU1 && !(parameter.flags & (kNoSpecialize | kNoAlign))) note_divisibility(&leaf);
   }
   leaves_.push_back(leaf);
   return true;
@@ -541,7 +546,9 @@ bool Arguments::append_key(std::string* key, PyObject* interned) const {
         break;
       case LeafKind::integer:
       case LeafKind::real:
-      case LeafKind::boolean: key->push_back(static_cast<char>(leaf.type << 1 | leaf.aligned)); break;
+      case LeafKind::boolean:
+        key->push_back(static_cast<char>(leaf.type << 2 | leaf.half_aligned << 1 | leaf.aligned));
+        break;
       case LeafKind::constant:
         if (!append_constant(leaf.value, key, interned)) return false;
         break;

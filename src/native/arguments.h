@@ -12,8 +12,8 @@ namespace triton {
 // How a parameter was declared; the numbers are the Python interface.
 enum ParameterFlags : unsigned {
   kConstexpr = 1,     // compile-time: keyed by value
-  kNoSpecialize = 2,  // neither 1 nor divisibility by 16 is assumed
-  kNoAlign = 4,       // divisibility by 16 is not assumed
+  kNoSpecialize = 2,  // neither 1 nor divisibility is assumed
+  kNoAlign = 4,       // divisibility is not assumed
   kConstPointer = 8,  // points to constant data
 };
 
@@ -39,7 +39,8 @@ enum class LeafKind : uint8_t { pointer, integer, real, boolean, constant, descr
 
 struct Leaf {
   LeafKind kind;
-  bool aligned = false;
+  bool aligned = false;       // divisible by 16
+  bool half_aligned = false;  // an integer, divisible by 8 only
   bool readonly = false;
   bool is_const = false;
   uint16_t type = kNoType;

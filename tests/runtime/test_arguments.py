@@ -74,7 +74,9 @@ def test_specialization_keys() -> None:
     whole = room[-address_of(room) // 4 % 4 :]  # begins at a multiple of 16 bytes
     assert native_specialize_impl(None, 1) == ("constexpr", 1)
     assert native_specialize_impl(None, 16) == ("i32", "D")
+    assert native_specialize_impl(None, 24) == ("i32", "E")
     assert native_specialize_impl(None, 7) == ("i32", "")
+    assert native_specialize_impl(None, 24, align=False) == ("i32", "")
     assert native_specialize_impl(None, 16, align=False) == ("i32", "")
     assert native_specialize_impl(None, whole) == ("*fp32", "D")
     assert native_specialize_impl(None, whole[1:]) == ("*fp32", "")

@@ -84,11 +84,13 @@ class BaseBackend(ABC):
     @staticmethod
     def parse_attr(desc: str) -> list[tuple[str, int]]:
         """The promises that a specialisation key stands for."""
-        return [("tt.divisibility", 16)] if "D" in desc else []
+        return [("tt.divisibility", 16)] if "D" in desc else [("tt.divisibility", 8)] if "E" in desc else []
 
     @staticmethod
     def get_int_specialization(arg: int, **kwargs: Any) -> str:
-        return "D" if kwargs.get("align", True) and arg % 16 == 0 else ""
+        if not kwargs.get("align", True):
+            return ""
+        return "D" if arg % 16 == 0 else "E" if arg % 8 == 0 else ""
 
     @staticmethod
     def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:

@@ -341,7 +341,15 @@ def _specialize_int(value: int, specialize: bool, align: bool) -> Specialization
         raise ArgumentError(f"the integer {value} does not fit 64 bits")
     if not specialize:
         return name, None
-    return name, "D" if align and value % DIVISIBILITY == 0 else ""
+    return name, int_key(value) if align else ""
+
+
+PROMISES = {"D": DIVISIBILITY, "E": DIVISIBILITY // 2}
+
+
+def int_key(value: int) -> str:
+    """What is promised of an integer: ``D`` that 16 divides it, ``E`` that 8 does."""
+    return "D" if value % DIVISIBILITY == 0 else "E" if value % (DIVISIBILITY // 2) == 0 else ""
 
 
 def _specialize_array(array: Any, is_const: bool, specialize: bool, align: bool) -> Specialization:
@@ -367,7 +375,8 @@ def specialize_argument(
 ) -> Specialization:
     """``(type, key)`` of an argument of a parameter that is not constexpr.
 
-    ``key`` is ``D`` where divisibility by 16 is promised, the value of a compile-time constant, else empty or None.
+    ``key`` is ``D`` where divisibility by 16 is promised, ``E`` where that of an integer by 8 is, the value of a
+    compile-time constant, else empty or None.
     """
     rule = _RULES.get(type(arg))
     if rule is not None:

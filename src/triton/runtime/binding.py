@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from .arguments import ArgumentError, element_bytes, is_namedtuple, make_like, specialize_argument
+from .arguments import PROMISES, ArgumentError, element_bytes, int_key, is_namedtuple, make_like, specialize_argument
 
 Path = tuple[int, ...]
 
@@ -168,7 +168,7 @@ def _annotated(value: Any, rule: _Rule) -> tuple[Any, Any]:
         return specialize_argument(value, is_const, specialize, align)
     if annotation[0] in "iu" and annotation != "u1":
         number = _as_integer(value, annotation)
-        return annotation, "D" if specialize and align and number % 16 == 0 else ""
+        return annotation, int_key(number) if specialize and align else ""
     return annotation, None
 
 
@@ -197,8 +197,8 @@ def signature_of(
                 walk((*path, i), part, key[i], value[i])
         elif kind == "constexpr":
             constexprs[path] = value
-        elif key == "D":
-            attrs[path] = [("tt.divisibility", 16)]
+        elif isinstance(key, str) and key in PROMISES:
+            attrs[path] = [("tt.divisibility", PROMISES[key])]
 
     for i, (param, (kind, key)) in enumerate(zip(params, specialization, strict=True)):
         signature[param.name] = kind

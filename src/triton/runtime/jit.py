@@ -654,7 +654,7 @@ def jit(
     Python's basic types, the names of ``triton`` and ``triton.language``, its arguments and other jitted functions.
 
     :param do_not_specialize: names or positions of arguments whose value never selects another compiled version.
-    :param do_not_specialize_on_alignment: likewise, for whether they are multiples of 16.
+    :param do_not_specialize_on_alignment: likewise, for whether they are multiples of 16 or 8.
     :param debug: keep device asserts and checks.
     :param noinline: keep calls of this function as calls.
     :param repr: gives the compiled kernel's name from its specialisation.
