@@ -9,22 +9,30 @@ from ...ir.core import Block, Op, Value
 from ...ir.types import DescriptorType, ScalarType
 from ..writer import Cell, Point
 from .context import Context, element
+from .words import merge, pack, unpack
+
+Packed = Sequence[Sequence[Cell]]
+
+
+def _packed(c: Context, values: Sequence[Value]) -> list[list[Cell]]:
+    """The values' cells as they go from block to block."""
+    return [pack(c.w, c.tile(value)) for value in values]
 
 
 class _Carried:
-    """Phis for the cells of carried values: opened at the head of a loop, closed when the back edge is known."""
+    """Phis for the packed cells of carried values: opened at the head of a loop, closed when the back edge is known."""
 
-    def __init__(self, c: Context, values: Sequence[Value], cells: Sequence[Sequence[Cell]], before: str) -> None:
+    def __init__(self, c: Context, values: Sequence[Value], inits: Sequence[Value], cells: Packed, before: str) -> None:
         self.c = c
         self.point: Point = c.w.point()
         self.first = [cell for group in cells for cell in group]
         self.before = before
         self.names = [c.w.reserve() for _ in self.first]
         fresh = iter(self.names)
-        for value, group in zip(values, cells, strict=True):
-            c.set(value, [Cell(next(fresh), cell.element) for cell in group])
+        for value, init, group in zip(values, inits, cells, strict=True):
+            c.set(value, unpack(c.w, [Cell(next(fresh), cell.element) for cell in group], c.tile(init)))
 
-    def close(self, cells: Sequence[Sequence[Cell]], latch: str) -> None:
+    def close(self, cells: Packed, latch: str) -> None:
         following = [cell for group in cells for cell in group]
         for name, first, then in zip(self.names, self.first, following, strict=True):
             sources = f"[ {first.text}, %{self.before} ], [ {then.text}, %{latch} ]"
@@ -35,7 +43,7 @@ def lower_for(c: Context, op: Op) -> None:
     """Counts without overflow: another trip follows only while the distance to the end exceeds the step."""
     w = c.w
     low, high, step = (c.scalar(v) for v in op.operands[:3])
-    inits = [c.tile(v) for v in op.operands[3:]]
+    inits = _packed(c, op.operands[3:])
     (body,) = op.regions
     counter, *args = body.args
     type = low.type
@@ -65,7 +73,7 @@ def lower_for(c: Context, op: Op) -> None:
     c.enter_region()
     skipped = c.memory.snapshot()
     c.memory.enter_loop(op)
-    carried = _Carried(c, [counter, *args], [[low], *inits], before)
+    carried = _Carried(c, [counter, *args], [op.operands[0], *op.operands[3:]], [[low], *inits], before)
     for inner in body.ops[:-1]:
         c.lower(inner)
     now = c.scalar(counter)
@@ -75,13 +83,13 @@ def lower_for(c: Context, op: Op) -> None:
         left = w.emit(f"select i1 {negative}, {type} {w.emit(f'sub {type} {now.text}, {high.text}')}, {type} {up_left}")
     more = w.emit(f"icmp ugt {type} {left}, {distance_step}")
     following = Cell(w.emit(f"add {type} {now.text}, {step.text}"), kind)
-    yielded = [c.tile(v) for v in body.terminator.operands]
+    yielded = _packed(c, body.terminator.operands)
     latch = w.block
     w.cond_br(more, head, done)
     carried.close([[following], *yielded], latch)
     c.enter_region()
     c.memory.merge(skipped)
-    _join(c, op.results, inits, before, yielded, latch, done)
+    _join(c, op.results, op.operands[3:], (inits, before), (yielded, latch), done)
 
 
 def _absolute(c: Context, step: Cell, negative: str) -> str:
@@ -102,28 +110,23 @@ def _remember(c: Context, op: Op) -> None:
 def _join(
     c: Context,
     results: Sequence[Value],
-    first: Sequence[Sequence[Cell]],
-    first_block: str,
-    second: Sequence[Sequence[Cell]],
-    second_block: str,
+    like: Sequence[Value],
+    first: tuple[Packed, str],
+    second: tuple[Packed, str],
     label: str,
 ) -> None:
-    """Starts block ``label``, entered from two blocks, with phis for ``results``."""
-    w = c.w
-    w.label(label)
-    for result, a, b in zip(results, first, second, strict=True):
-        cells = []
-        for x, y in zip(a, b, strict=True):
-            cells.append(
-                Cell(w.emit(f"phi {x.type} [ {x.text}, %{first_block} ], [ {y.text}, %{second_block} ]"), x.element)
-            )
-        c.set(result, cells)
+    """Starts block ``label``, entered from two blocks with packed cells as those of ``like``, with phis for
+    ``results``."""
+    c.w.label(label)
+    joined = [merge(c.w, ((a, first[1]), (b, second[1]))) for a, b in zip(first[0], second[0], strict=True)]
+    for result, model, words in zip(results, like, joined, strict=True):
+        c.set(result, unpack(c.w, words, c.tile(model)))
 
 
 def lower_while(c: Context, op: Op) -> None:
     w = c.w
     test, body = op.regions
-    inits = [c.tile(v) for v in op.operands]
+    inits = _packed(c, op.operands)
     _remember(c, op)
     before = w.block
     head, inside, done = w.new_label("while"), w.new_label("while.body"), w.new_label("while.end")
@@ -132,7 +135,7 @@ def lower_while(c: Context, op: Op) -> None:
     c.enter_region()
     skipped = c.memory.snapshot()
     c.memory.enter_loop(op)
-    carried = _Carried(c, test.args, inits, before)
+    carried = _Carried(c, test.args, op.operands, inits, before)
     for inner in test.ops[:-1]:
         c.lower(inner)
     condition, *values = test.terminator.operands
@@ -144,7 +147,7 @@ def lower_while(c: Context, op: Op) -> None:
         c.set(arg, cells)
     for inner in body.ops[:-1]:
         c.lower(inner)
-    yielded = [c.tile(v) for v in body.terminator.operands]
+    yielded = _packed(c, body.terminator.operands)
     latch = w.block
     w.br(head)
     carried.close(yielded, latch)
@@ -159,7 +162,7 @@ def lower_if(c: Context, op: Op) -> None:
     w = c.w
     then, other, done = w.new_label("then"), w.new_label("else"), w.new_label("endif")
     w.cond_br(c.scalar(op.operands[0]).text, then, other)
-    ends: list[tuple[list[list[Cell]], str]] = []
+    ends: list[tuple[Packed, str]] = []
     before, after = c.memory.snapshot(), []
     for label, region in zip((then, other), op.regions, strict=True):
         w.label(label)
@@ -168,13 +171,12 @@ def lower_if(c: Context, op: Op) -> None:
         before = c.memory.snapshot()
         _block(c, region)
         after.append(c.memory.snapshot())
-        ends.append(([c.tile(v) for v in region.terminator.operands], w.block))
+        ends.append((_packed(c, region.terminator.operands), w.block))
         w.br(done)
     c.enter_region()
     c.memory.restore(after[0])
     c.memory.merge(after[1])
-    (first, first_block), (second, second_block) = ends
-    _join(c, op.results, first, first_block, second, second_block, done)
+    _join(c, op.results, op.regions[0].terminator.operands, ends[0], ends[1], done)
 
 
 def _block(c: Context, block: Block) -> None:

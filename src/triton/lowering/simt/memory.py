@@ -12,6 +12,7 @@ from ...ir.types import PointerType, TensorType, element_of, i1, i32
 from ...layouts.linear import LinearLayout
 from ..writer import Cell
 from .context import Context, memory_bytes
+from .words import merge, pack, unpack
 
 
 def access_width(c: Context, pointer: Value, mask: Value | None) -> int:
@@ -36,31 +37,81 @@ def _predicate(c: Context, layout: LinearLayout | None, register: int, mask: Seq
     return found
 
 
+def _full_width(c: Context, pointer: Value, mask: Value | None, width: int) -> int:
+    """The width of accesses where the whole mask holds; ``width`` when nothing is to be gained."""
+    return access_width(c, pointer, None) if mask is not None and isinstance(mask.type, TensorType) else width
+
+
+def _all_of(c: Context, mask: Sequence[Cell]) -> str | None:
+    """An i1 operand: every cell of this thread holds."""
+    found: str | None = None
+    for text in dict.fromkeys(cell.text for cell in mask):
+        if text != "true":
+            found = c.both(found, text)
+    return found
+
+
 def load(c: Context, op: Op) -> None:
-    """Every thread loads what its registers hold; replicas load it too."""
+    """Every thread loads what its registers hold; replicas load it too. Where a mask may end between neighbours,
+    threads all of whose elements are asked for still make wide accesses."""
     pointer, result = op.operands[0], op.results[0]
-    is_tensor = isinstance(pointer.type, TensorType)
-    layout = c.layout(pointer) if is_tensor else None
-    mask, other = _mask(c, op, 1), _mask(c, op, 2)
+    mask = _mask(c, op, 1)
     width = access_width(c, pointer, op.operands[1] if mask is not None else None)
+    wide = _full_width(c, pointer, op.operands[1] if mask is not None else None, width)
+    full = _all_of(c, mask) if mask is not None and wide > width else None
+    if full is None:
+        c.set(result, _loaded(c, op, mask, width))
+        return
+    w = c.w
+    yes, no, done = w.new_label("load.full"), w.new_label("load.part"), w.new_label("load.end")
+    w.cond_br(full, yes, no)
+    ways = []
+    for label, inside, count in ((yes, None, wide), (no, mask, width)):
+        w.label(label)
+        cells = _loaded(c, op, inside, count)
+        ways.append((pack(w, cells), w.block))
+        w.br(done)
+    w.label(done)
+    c.set(result, unpack(w, merge(w, ways), cells))
+
+
+def _loaded(c: Context, op: Op, mask: Sequence[Cell] | None, width: int) -> list[Cell]:
+    pointer, kind = op.operands[0], element_of(op.results[0].type)
+    layout = c.layout(pointer) if isinstance(pointer.type, TensorType) else None
+    other = _mask(c, op, 2) if mask is not None or layout is not None else None
     pointers = c.tile(pointer)
-    kind = element_of(result.type)
     cells: list[Cell] = []
     for r in range(0, len(pointers), width):
         predicate = _predicate(c, layout, r, mask)
         others = other[r : r + width] if other is not None else None
         texts = c.machine.load(c.w, pointers[r], kind, width, predicate, others, op)
         cells += [c.from_memory(text, kind) for text in texts]
-    c.set(result, cells)
+    return cells
 
 
 def store(c: Context, op: Op) -> None:
-    """One of several replicas stores; a scalar is stored by the first thread."""
-    pointer, value = op.operands[:2]
-    is_tensor = isinstance(pointer.type, TensorType)
-    layout = c.layout(pointer) if is_tensor else None
+    """One of several replicas stores; a scalar is stored by the first thread. Masks are treated as by ``load``."""
+    pointer = op.operands[0]
     mask = _mask(c, op, 2)
     width = access_width(c, pointer, op.operands[2] if mask is not None else None)
+    wide = _full_width(c, pointer, op.operands[2] if mask is not None else None, width)
+    full = _all_of(c, mask) if mask is not None and wide > width else None
+    if full is None:
+        _stored(c, op, mask, width)
+        return
+    w = c.w
+    yes, no, done = w.new_label("store.full"), w.new_label("store.part"), w.new_label("store.end")
+    w.cond_br(full, yes, no)
+    for label, inside, count in ((yes, None, wide), (no, mask, width)):
+        w.label(label)
+        _stored(c, op, inside, count)
+        w.br(done)
+    w.label(done)
+
+
+def _stored(c: Context, op: Op, mask: Sequence[Cell] | None, width: int) -> None:
+    pointer, value = op.operands[:2]
+    layout = c.layout(pointer) if isinstance(pointer.type, TensorType) else None
     owner = c.is_first_replica(layout) if layout is not None else c.first_thread()
     pointers, values = c.tile(pointer), c.tile(value)
     for r in range(0, len(pointers), width):
