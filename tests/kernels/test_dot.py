@@ -132,6 +132,63 @@ def test_matmul(launch, m, n, k, blocks, layout, name):
 
 
 @triton.jit
+def large_kernel(
+    a, b, c, M, N, K, am, ak, bk, bn,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, LIMIT: tl.constexpr, OUT: tl.constexpr,
+):  # fmt: skip
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), OUT)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * am + k[None, :] * ak, mask=(m[:, None] < M) & (k[None, :] < K), other=0)
+        y = tl.load(b + k[:, None] * bk + n[None, :] * bn, mask=(k[:, None] < K) & (n[None, :] < N), other=0)
+        acc = tl.dot(x, y, acc, max_num_imprecise_acc=LIMIT, out_dtype=OUT)
+    tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+# In sums of these sizes: fp8 products may be added up in 14 bits, tf32 drops 13 bits of each operand.
+LARGE = [("float16", "float16", 2e-6), ("bfloat16", "bfloat16", 2e-6), ("float32", "float32", 2e-3),
+         ("float8e4nv", "float8e4nv", 2e-3), ("float8e5", "float8e4nv", 2e-3), ("int8", "int8", 0),
+         ("uint8", "uint8", 0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("left, right, bound", LARGE)
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("blocks, warps", [((64, 32, 64), 4), ((128, 64, 32), 8), ((64, 128, 128), 8)])
+def test_products_for_groups_of_warps(launch, left, right, bound, layout, blocks, warps):
+    """Sizes and orders of memory for which there are instructions that read operands from shared memory."""
+    m, n, k = 128, 160, 208
+    whole = bound == 0
+    make = full_range if whole else lambda name, shape, seed: sample(name, shape, seed, -2, 2)
+    a = make(left, (k, m) if layout[0] == "T" else (m, k), 1)
+    b = make(right, (n, k) if layout[1] == "T" else (k, n), 2)
+    c = empty("int32" if whole else "float32", (m, n))
+    x, y = (a.values.T if layout[0] == "T" else a.values), (b.values.T if layout[1] == "T" else b.values)
+    strides = [*((1, m) if layout[0] == "T" else (k, 1)), *((1, k) if layout[1] == "T" else (n, 1))]
+    grid = (triton.cdiv(m, blocks[0]), triton.cdiv(n, blocks[1]))
+    sizes = {"BM": blocks[0], "BN": blocks[1], "BK": blocks[2], "LIMIT": None, "OUT": tl.int32 if whole else tl.float32}
+    launch(large_kernel, grid, a, b, c, m, n, k, *strides, **sizes, num_warps=warps)
+    if whole:
+        np.testing.assert_array_equal(c.raw, x.astype(np.int64) @ y.astype(np.int64))
+        return
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    error = np.abs(c.raw - x @ y) / (np.abs(x) @ np.abs(y))
+    assert error.max() < bound
+
+
+@pytest.mark.parametrize("limit", [0, 32])
+def test_float8_sums_are_as_exact_as_asked_for(launch, limit):
+    m, n, k = 64, 32, 256
+    a, b, c = sample("float8e4nv", (m, k), 1, -2, 2), sample("float8e4nv", (n, k), 2, -2, 2), empty("float32", (m, n))
+    launch(
+        large_kernel, (1, 1), a, b, c, m, n, k, k, 1, 1, k, BM=m, BN=n, BK=64, LIMIT=limit, OUT=tl.float32, num_warps=4
+    )
+    x, y = a.values.astype(np.float64), b.values.T.astype(np.float64)
+    assert (np.abs(c.raw - x @ y) / (np.abs(x) @ np.abs(y))).max() < 2e-6
+
+
+@triton.jit
 def chained_kernel(q, k, v, z, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     a = tl.load(q + m[:, None] * D + d[None, :])

@@ -39,8 +39,8 @@ class Machine:
     """
 
     __slots__ = (
-        "copies", "deadline", "grid", "memory", "module", "output", "program", "rules", "stack", "values", "waiting",
-        "waits",
+        "copies", "deadline", "grid", "memory", "module", "output", "products", "program", "rules", "stack", "values",
+        "waiting", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +54,7 @@ class Machine:
         self.values: dict[Value, Any] = {}
         self.rules = RULES
         self.copies: list[list[Callable[[], None]]] = [[]]  # groups of copies under way; the last one is still open
+        self.products: list[Callable[[], None]] = []  # asynchronous products under way
         self.stack: list[_Frame] = []
         self.waiting: Op | None = None
         self.deadline: float | None = None
@@ -61,7 +62,7 @@ class Machine:
 
     def run_function(self, function: Function, args: Sequence[Any]) -> list[Any]:
         """The function's results, for one program."""
-        self.copies = [[]]
+        self.copies, self.products = [[]], []
         self._bind(function.body.args, args)
         self.stack = [_Frame(function.body, None)]
         return self._run(self.stack)

@@ -1,4 +1,5 @@
-"""Shared memory and asynchronous copies, in the least lucky order: a copy lands when the program waits for it.
+"""Shared memory and what runs beside the program, in the least lucky order: an asynchronous copy lands, and an
+asynchronous product reads its operands, when the program waits for it.
 
 The value of an ``alloc_shared`` is an array with the slots along its first axis, filled with 0xFF bytes (NaN in floats)
 so that a tile read too early shows.
@@ -138,9 +139,20 @@ def _dot(m: Machine, op: Op, args: list[Any]) -> Array:
     right = b[_slot(b, b_slot)]
     left = left.T if op.attrs.get("a_transposed") else left
     right = right.T if op.attrs.get("b_transposed") else right
-    return tiles.dot(left, right, acc, [scalar_element(op.operands[k]) for k in (0, 2, 4)])
+    result: Array = np.empty_like(acc)
+    result.view(np.uint8)[...] = 0xFF
+
+    def finish() -> None:
+        result[...] = tiles.dot(left, right, acc, [scalar_element(op.operands[k]) for k in (0, 2, 4)])
+
+    m.products.append(finish)
+    return result
 
 
 @rule("dot_wait")
 def _dot_wait(m: Machine, op: Op, args: list[Any]) -> list[Any]:
+    done = max(len(m.products) - int(op.attrs.get("pending", 0)), 0)
+    for finish in m.products[:done]:
+        finish()
+    del m.products[:done]
     return args

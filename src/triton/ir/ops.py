@@ -228,7 +228,8 @@ _op("bitcast", "The same bits as another type of the same width; pointers count 
 _group = "Mathematical functions"
 
 UNARY_MATH = {
-    "exp": "e to the power x.", "exp2": "2 to the power x; denormal results are kept.", "log": "Natural logarithm.",
+    "exp": "e to the power x.",
+    "exp2": "2 to the power x; denormal results are kept, or with `flush` may be zero.", "log": "Natural logarithm.",
     "log2": "Binary logarithm.", "sin": "Sine of radians.", "cos": "Cosine of radians.",
     "sqrt": "Square root; may differ from the correctly rounded one in the last place.",
     "sqrt_rn": "Square root, correctly rounded.", "rsqrt": "1 / sqrt(x).", "erf": "Error function.",
@@ -236,6 +237,7 @@ UNARY_MATH = {
 }
 for _kind, _meaning in UNARY_MATH.items():
     _op(_kind, _meaning, Operand("value", t.FLOAT), infer=t.like(0), elementwise=True,
+        attrs={"flush": Attr("bool", False)} if _kind == "exp2" else {},
         example=f"(%x: 4xf32) => %r = {_kind} %x : 4xf32")
 _op("abs", "Absolute value; the smallest signed integer stays itself.", Operand("value", t.NUM), infer=t.like(0),
     elementwise=True, example="(%x: 4xi32) => %r = abs %x : 4xi32")

@@ -102,8 +102,8 @@ def dot(
     if precision != "ieee" and a.dtype.is_fp32():
         attrs["precision"] = precision
     imprecise = unwrap(max_num_imprecise_acc)
-    if imprecise:
-        attrs["max_imprecise"] = s.constexpr_int(imprecise, "dot: max_num_imprecise_acc")
+    if imprecise is not None:
+        attrs["max_imprecise"] = max(1, s.constexpr_int(imprecise, "dot: max_num_imprecise_acc"))
     result = tensor(s.op("dot", [a.handle, b.handle, start.handle], type.ir, attrs), type)
     return s.cast(result, wanted) if wanted is not None and wanted != element else result
 

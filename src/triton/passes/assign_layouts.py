@@ -18,8 +18,8 @@ asking for each operand in the layout its user needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Protocol
 
@@ -41,13 +41,14 @@ class DotLayouts(Protocol):
 @dataclass(frozen=True, slots=True)
 class LayoutOptions:
     """``lanes`` per warp, ``warps`` per block and ``blocks`` per program, powers of two; ``access_bits`` is the widest
-    memory access of a thread."""
+    memory access of a thread; ``loads`` says in which layout some loads are to be made."""
 
     lanes: int
     warps: int
     dot_layouts: DotLayouts
     access_bits: int = 128
     blocks: int = 1
+    loads: Mapping[Op, LinearLayout] = field(default_factory=dict)
 
 
 _MEMORY = frozenset({"load", "store", "atomic_rmw", "atomic_cas", "desc_load", "desc_store"})
@@ -242,6 +243,8 @@ class _Guess:
     def anchor(self, op: Op, shaped: Value) -> LinearLayout:
         """The layout in which neighbouring threads touch neighbouring addresses, each with the widest aligned
         access."""
+        if op in self.options.loads:
+            return self.options.loads[op]
         pointer, shape = op.operands[0], _shape(shaped)
         element = element_of(shaped.type)
         bits = max(8, element.pointee.bits if isinstance(element, PointerType) else element.bits)

@@ -42,13 +42,15 @@ _MAY_WRITE_ANYTHING = frozenset({"extern", "inline_asm", "call", "atomic_rmw", "
 class PipelineOptions:
     """``stages``: slots unless a loop says otherwise. ``shared_bytes``: what all slots may take together.
 
-    ``asynchronous`` says which products read their operands from slots while later ops run; ``box_alignment``: bytes
-    that the place of a copied box along its last axis is a multiple of.
+    ``asynchronous`` says which products read their operands from slots while later ops run, ``k_inside`` which of them
+    need slots with K as the inner axis; ``box_alignment``: bytes that the place of a copied box along its last axis is
+    a multiple of.
     """
 
     stages: int
     shared_bytes: int
     asynchronous: Callable[[Op], bool]
+    k_inside: Callable[[Op], bool]
     box_alignment: int = 1
 
 
@@ -63,7 +65,7 @@ def pipeline_loads(module: Module, options: PipelineOptions) -> Module:
 
 @dataclass(slots=True)
 class _Candidate:
-    """One load that may be copied ahead: ``path`` are the ops between it and the product, the last a conversion."""
+    """One load that may be copied ahead: ``path`` are the ops between it and the product, which takes ``last``."""
 
     load: Op
     path: list[Op]
@@ -78,6 +80,10 @@ class _Candidate:
     def places(self) -> list[Value]:
         """What says where it reads: pointer and mask, or a box's offsets."""
         return self.load.operands[1:] if self.map is not None else self.load.operands[:2]
+
+    @property
+    def last(self) -> Value:
+        return (self.path[-1] if self.path else self.load).results[0]
 
 
 class _Pipeliner:
@@ -153,8 +159,7 @@ class _Pipeliner:
             if len(users) != 1:
                 return None
             if users[0].kind == "dot":
-                fits = path and path[-1].kind == "convert_layout" and value in users[0].operands[:2]
-                return path if fits else None
+                return path if value in users[0].operands[:2] else None
             if users[0].kind not in ("permute", "convert_layout"):
                 return None
             path.append(users[0])
@@ -175,15 +180,29 @@ class _Pipeliner:
             return None
         inner = max((0, 1), key=lambda d: (facts.contiguity[d], d))
         block = self.layout(pointer).block
-        return _Candidate(load, path, inner, block) if self.seen_layout(path).block == block else None
+        if self.seen_layout(load, path).block != block:
+            return None
+        k = self.k_axis(load, path)
+        if k is not None and element.bits == 32:
+            inner = k  # copies of single elements turn the tile
+        return _Candidate(load, path, inner, block)
 
-    def seen_layout(self, path: list[Op]) -> LinearLayout:
+    def seen_layout(self, load: Op, path: list[Op]) -> LinearLayout:
         """The layout in which a load's tile comes to its product, as a layout of the tile before it is transposed."""
-        layout = self.layout(path[-1].results[0])
+        layout = self.layout((path[-1] if path else load).results[0])
         for turn in reversed([op for op in path if op.kind == "permute"]):
             order = turn.attrs["order"]
             layout = layout.permuted([order.index(i) for i in range(len(order))])
         return layout
+
+    def k_axis(self, load: Op, path: list[Op]) -> int | None:
+        """The load's axis that its product adds up over, if the product needs that inside."""
+        value = (path[-1] if path else load).results[0]
+        (product,) = self.users[value]
+        if not self.options.k_inside(product):
+            return None
+        turns = sum(op.kind == "permute" for op in path)
+        return (turns + (value is product.operands[0])) % 2
 
     def follow(self, loop: Op, inside: set[Op], candidate: _Candidate) -> bool:
         """Finds what the load's addresses and mask are computed from; False when that cannot run ahead."""
@@ -218,9 +237,7 @@ class _Pipeliner:
             return [op]
         candidates = self.candidates(op, step.attrs["value"])
         products = [inner for inner in op.regions[0].ops if inner.kind == "dot"]
-        lag = int(len(products) == 1 and self.options.asynchronous(products[0]) and accumulates(op, products[0]))
-        if lag and not any(c.path[-1].results[0] is products[0].operands[1] for c in candidates):
-            lag = 0  # b would be stored, to one slot, while the product of the trip before still reads it
+        lag = int(self.runs_on(op, products, candidates))
         sizes = [_slot_bytes(c.load.results[0].type, c.block) for c in candidates]
         room = self.options.shared_bytes - (BARRIER_ROOM if any(c.map is not None for c in candidates) else 0)
         while sizes and sum(sizes) * stages > room and stages > 2:
@@ -232,6 +249,13 @@ class _Pipeliner:
         elif stages < 3:
             lag = 0
         return _Rewrite(self, op, candidates, stages, step.attrs["value"], lag).run()
+
+    def runs_on(self, op: Op, products: list[Op], candidates: list[_Candidate]) -> bool:
+        """Whether the loop's only product reads its slots while the next trip has begun."""
+        if len(products) != 1 or not self.options.asynchronous(products[0]) or not accumulates(op, products[0]):
+            return False
+        # Else b would be stored, to one slot, while the product of the trip before still reads it.
+        return any(c.last is products[0].operands[1] for c in candidates)
 
     def layout(self, value: Value) -> LinearLayout:
         assert isinstance(value.type, TensorType) and value.type.layout is not None
@@ -365,8 +389,8 @@ class _Rewrite:
     def read(self, b: Builder, candidate: _Candidate, slot: Value) -> None:
         """The tile from its slot, in the layout that the product wants; transposing changes names only."""
         owner = self.owner
-        last = candidate.path[-1].results[0]
-        layout = owner.seen_layout(candidate.path)
+        last = candidate.last
+        layout = owner.seen_layout(candidate.load, candidate.path)
         turns = [op for op in candidate.path if op.kind == "permute"]
         type = candidate.load.results[0].type
         assert isinstance(type, TensorType)

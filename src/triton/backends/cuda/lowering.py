@@ -277,6 +277,8 @@ class CudaMachine:
         kind = args[0].element if args else None
         if op.kind == "div" and kind == f32 and op.attrs.get("approx"):
             return [Cell(_div(w, args[0].text, args[1].text), f32)]
+        if op.kind == "exp2" and kind == f32 and op.attrs.get("flush"):
+            return [Cell(_call(w, "ex2.approx.ftz.f32", args[0].text), f32)]
         rule = _FAST_F32.get(op.kind)
         if rule is not None and kind == f32:
             return [Cell(rule(w, args[0].text), f32)]

@@ -310,18 +310,13 @@ class _Product:
                     ]
             return parts
         if mma.operand[0] == "tf32":
-            high = [self.tf32(cell) for cell in cells]
+            high = [round_tf32(w, cell) for cell in cells]
             if mma.split != "tf32x3":
                 return [high]
-            low = [self.tf32(arithmetic(w, "fsub", cell, h)) for cell, h in zip(cells, high, strict=True)]
+            low = [round_tf32(w, arithmetic(w, "fsub", cell, h)) for cell, h in zip(cells, high, strict=True)]
             return [high, low]
         target = {"f16": f16, "bf16": bf16, "f64": f64}.get(mma.operand[0])
         return [[casts.cast(w, cell, target) if target is not None else cell for cell in cells]]
-
-    def tf32(self, cell: Cell) -> Cell:
-        """PTX ISA "cvt": f32 rounded to tf32, ties away from zero."""
-        text = self.w.emit(f'call i32 asm "cvt.rna.tf32.f32 $0, $1;", "=r,f"(float {cell.text})')
-        return Cell(self.w.emit(f"bitcast i32 {text} to float"), f32)
 
     def terms(self) -> Sequence[tuple[int, int]]:
         """Which parts of a and b are multiplied, the smallest products first."""
@@ -360,11 +355,17 @@ class _Product:
             return [x.text for x in cells]
         found = []
         for start in range(0, len(cells), mma.pack):
-            found.append(_register(w, cells[start : start + mma.pack]))
+            found.append(register(w, cells[start : start + mma.pack]))
         return found
 
 
-def _register(w: FunctionWriter, cells: Sequence[Cell]) -> str:
+def round_tf32(w: FunctionWriter, cell: Cell) -> Cell:
+    """PTX ISA "cvt": f32 rounded to tf32, ties away from zero."""
+    text = w.emit(f'call i32 asm "cvt.rna.tf32.f32 $0, $1;", "=r,f"(float {cell.text})')
+    return Cell(w.emit(f"bitcast i32 {text} to float"), f32)
+
+
+def register(w: FunctionWriter, cells: Sequence[Cell]) -> str:
     """Cells side by side in one 32-bit register, the first in the low bits."""
     type = cells[0].type
     if len(cells) == 1:

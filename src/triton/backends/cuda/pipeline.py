@@ -11,23 +11,25 @@ from ... import knobs
 from ..._C import libtriton
 from ...errors import OptionError
 from ...ir.capabilities import Capabilities
-from ...ir.core import Module, Op
+from ...ir.core import Module
 from ...lowering.simt.lower import lower_module
 from ...lowering.writer import ModuleWriter
-from ...passes.assign_layouts import DotChoice, LayoutOptions, assign_layouts, dot_part
+from ...passes.assign_layouts import LayoutOptions, assign_layouts
 from ...passes.box_copies import box_copies
 from ...passes.box_maps import BoxOptions, box_maps
 from ...passes.dce import dce
 from ...passes.expand_dot_scaled import expand_dot_scaled
+from ...passes.flush_denormals import flush_denormals
 from ...passes.inline import inline_tensors
 from ...passes.manager import Pass, run_passes
 from ...passes.pipeline import TILE_PASSES
 from ...passes.pipeline_loads import PipelineOptions, pipeline_loads
 from ...passes.shared_products import shared_products
 from ..compiler import BaseBackend, GPUTarget, Language, Stage
-from . import boxes, codegen, mma, wgmma
+from . import boxes, codegen
 from . import capabilities as chips
 from .lowering import CudaCluster, CudaMachine, features
+from .products import Products
 
 SCRATCH_ROOM = 32 << 10
 """Shared memory left to conversions and reductions when slots are dealt."""
@@ -60,7 +62,7 @@ class CUDAOptions:
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "tf32"
     allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
-    max_num_imprecise_acc_default: int = 0
+    max_num_imprecise_acc_default: int = 0  # no limit
     extern_libs: tuple[tuple[str, str], ...] | None = None
     debug: bool = False
     backend_name: str = "cuda"
@@ -136,19 +138,15 @@ class CUDABackend(BaseBackend):
         """Layouts first; then copies ahead, because they need to know them; then what is read where it lies; dead loads
         last."""
 
-        def dots(op: Op, options: LayoutOptions) -> DotChoice:
-            if wgmma.fits(op, options, self.arch):
-                return wgmma.layouts(op, options)
-            return mma.layouts(op, options, self.arch)
-
-        choice = LayoutOptions(chips.WARP, options.num_warps, dots, blocks=options.num_ctas)
-
-        def from_shared(op: Op) -> bool:
-            return wgmma.fits(dot_part(op, options.num_ctas), choice, self.arch)
-
+        products = Products(module, options.num_warps, self.arch, options.num_ctas)
+        choice = LayoutOptions(
+            chips.WARP, options.num_warps, products.layouts, blocks=options.num_ctas, loads=products.loads
+        )
         room = chips.capabilities(self.arch).max_shared_memory or 0
-        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, from_shared, boxes.ALIGNMENT)
-        steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
+        hooks = products.read_asynchronously, products.k_inside
+        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, *hooks, box_alignment=boxes.ALIGNMENT)
+        steps = [Pass("flush denormals", flush_denormals)]
+        steps.append(Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout"))
         copies = BoxOptions(boxes.can_load, boxes.can_store, room - SCRATCH_ROOM, boxes.ALIGNMENT)
         boxed = self.arch >= 90 and knobs.nvidia.enable_tma and options.num_ctas == 1
         if boxed:
@@ -157,7 +155,7 @@ class CUDABackend(BaseBackend):
             steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
         if boxed:
             steps.append(Pass("box copies", lambda m: box_copies(m, copies)))
-        steps.append(Pass("shared products", lambda m: shared_products(m, from_shared)))
+        steps.append(Pass("shared products", lambda m: shared_products(m, *hooks)))
         steps.append(Pass("dce after pipelining", dce))
         return run_passes(module, steps)
 

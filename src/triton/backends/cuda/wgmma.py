@@ -1,8 +1,9 @@
 """Matrix products by ``wgmma``: four warps multiply 64 rows at a time, b (and usually a) read from shared memory.
 
 Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions" (fragment layouts, matrix
-descriptors, swizzling modes). Of m64nNk16, warp w of a group holds rows 16 w + group (+ 8), columns 8 j + 2 t (+ 1),
-with lane = 4 * group + t.
+descriptors, swizzling modes). Of m64nNkK, warp w of a group holds rows 16 w + group (+ 8), columns 8 j + 2 t (+ 1) of
+the accumulator, with lane = 4 * group + t, and of a k = p t + i (+ 4 p), i < p, where a register packs p values. A step
+along K takes 32 bytes of a row. Operands of 16 bits may lie either way in shared memory; others only with K inside.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from ...analysis.rooms import slot_shape
 from ...ir.core import Op, Value
-from ...ir.types import ScalarType, SharedType, TensorType, f32
+from ...ir.types import ElementType, ScalarType, SharedType, TensorType, f32, i32
 from ...layouts.axes import Axis, axes_of, log2, real
 from ...layouts.linear import LinearLayout
 from ...layouts.placement import panel_bytes
@@ -20,25 +21,46 @@ from ...lowering.simt.context import SHARED, Context
 from ...lowering.simt.shared_tiles import inner_axis, slot_address
 from ...lowering.writer import Cell, FunctionWriter
 from ...passes.assign_layouts import DotChoice, LayoutOptions, default_layout
-from .mma import _register
+from .mma import register, round_tf32
 
 GROUP_WARPS = 4
 ROWS = 64
 MAX_COLUMNS = 256
-K = 16
+STEP_BYTES = 32
+_FLOATS = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8e4m3": "e4m3", "f8e5m2": "e5m2"}
 _SWIZZLE_CODE = {128: 1, 64: 2, 32: 3, 16: 0}
 
 
-def fits(op: Op, options: LayoutOptions, arch: int) -> bool:
-    """Whether the instruction can compute this product: fp16 or bf16, at least 64 rows, at least four warps."""
+def fits(op: Op, warps: int, arch: int) -> bool:
+    """Whether the instruction can compute this product: its types, at least 64 rows, at least four warps."""
     a, b, acc = (v.type for v in op.operands[:3])
     assert isinstance(a, TensorType) and isinstance(b, TensorType) and isinstance(acc, TensorType)
-    if arch // 10 != 9 or options.warps < GROUP_WARPS or len(acc.shape) != 2:
+    if arch // 10 != 9 or warps < GROUP_WARPS or len(acc.shape) != 2:
         return False
     (m, n), k = acc.shape, a.shape[1]
     powers = all(size & size - 1 == 0 for size in (m, n, k))
-    same = a.element == b.element and a.element.name in ("f16", "bf16") and acc.element == f32  # type: ignore[union-attr]
-    return powers and same and m >= ROWS and n >= 16 and k >= K
+    kinds = [x.element for x in (a, b, acc)]
+    assert all(isinstance(kind, ScalarType) for kind in kinds)
+    large = m >= ROWS and n >= 16 and k * kinds[0].bits >= 8 * STEP_BYTES
+    return powers and large and _types_fit(op, *kinds)  # type: ignore[arg-type]
+
+
+def _types_fit(op: Op, a: ScalarType, b: ScalarType, acc: ScalarType) -> bool:
+    if acc.is_integer:
+        return acc.bits == 32 and a.is_integer and b.is_integer and a.bits == b.bits == 8
+    if acc != f32 or not (a.name in _FLOATS and b.name in _FLOATS):
+        return False
+    if a.is_fp8 and b.is_fp8:
+        # The instruction adds up in fewer bits than f32 has; who limits that gets the other kind of product.
+        limit = op.attrs.get("max_imprecise", 0)
+        return bool(limit == 0 or limit >= op.operands[0].type.shape[1])  # type: ignore[union-attr]
+    return a == b and (a.bits == 16 or op.attrs.get("precision", "ieee") == "tf32")
+
+
+def k_inside(op: Op) -> bool:
+    """Whether operands in shared memory must have K as their inner axis."""
+    element = op.operands[1].type.element  # type: ignore[union-attr]
+    return bool(element.bits != 16)
 
 
 def _split(acc: Sequence[int], warps: int) -> list[str]:
@@ -80,7 +102,7 @@ def _accumulator(type: TensorType, split: Sequence[str]) -> LinearLayout:
 
 def _fragment(type: TensorType, split: Sequence[str]) -> LinearLayout:
     axes: dict[str, Axis] = axes_of(type.shape, "mk")
-    first = axes["k"].take(1)
+    first = axes["k"].take(log2(32 // type.element.bits))
     lane = axes["k"].take(2) + axes["m"].take(3)
     rows = axes["m"].take(1)
     warp = axes["m"].take(2)
@@ -95,6 +117,7 @@ class _Shared:
     axis."""
 
     base: str
+    element: ScalarType
     rows: int
     panel: int
     outer_inner: bool
@@ -110,7 +133,7 @@ class _Shared:
         """Bytes from the operand's start to row (column) ``outer`` and k-index ``k``; multiples of what a descriptor
         may start at."""
         inner, row = (outer, k) if self.outer_inner else (k, outer)
-        at = inner * 2
+        at = inner * self.element.bits // 8
         return at // self.panel * self.rows * self.panel + row * self.panel + at % self.panel
 
 
@@ -119,11 +142,13 @@ def _shared_operand(c: Context, buffer: Value, slot: Value, outer_axis: int) -> 
     assert isinstance(type, SharedType)
     inner = inner_axis(buffer)
     assert buffer.op is not None
-    shape = slot_shape(buffer.op)
+    shape, element = slot_shape(buffer.op), type.block.element
+    assert isinstance(element, ScalarType)
     base = slot_address(c, buffer, slot)
     start = c.w.emit(f"ptrtoint ptr addrspace(3) {SHARED} to i32")
     address = start if base == "0" else c.w.emit(f"add nuw nsw i32 {start}, {base}")
-    return _Shared(address, shape[1 - inner], panel_bytes(shape, inner, 2), inner == outer_axis)
+    panel = panel_bytes(shape, inner, element.bits // 8)
+    return _Shared(address, element, shape[1 - inner], panel, inner == outer_axis)
 
 
 class _Product:
@@ -137,18 +162,22 @@ class _Product:
         turned = bool(op.attrs.get("a_transposed")), bool(op.attrs.get("b_transposed"))
         self.b = _shared_operand(c, b, b_slot, 0 if turned[1] else 1)
         held = b.type
-        assert isinstance(held, SharedType) and isinstance(held.block.element, ScalarType)
-        self.element = held.block.element
+        assert isinstance(held, SharedType)
+        self.element = self.b.element
         self.k = held.block.shape[1 if turned[1] else 0]
+        self.step = 8 * STEP_BYTES // self.element.bits
         self.a_shared: _Shared | None = None
         self.a_cells: dict[int, Cell] = {}
         if isinstance(a.type, SharedType):
             self.a_shared = _shared_operand(c, a, a_slot, 1 if turned[0] else 0)
         else:
             fragment = c.layout(a)
-            self.a_cells = {fragment(r): cell for r, cell in enumerate(c.tile(a))}
+            cells = [round_tf32(c.w, cell) if cell.element == f32 else cell for cell in c.tile(a)]
+            self.a_cells = {fragment(r): cell for r, cell in enumerate(cells)}
             self.a_shape = fragment.shape
+            self.a_element = cells[0].element
         self.n = self.layout.shape[1]
+        self.starts: dict[tuple[str, str, int], str] = {}
 
     def run(self) -> list[Cell]:
         registers = {self.layout(r): r for r in range(self.layout.registers)}
@@ -183,77 +212,91 @@ class _Product:
         return self.c.thread_part((), vectors)
 
     def descriptor(self, operand: _Shared, outer: int, k: int, group: str) -> str:
-        """A matrix descriptor for row (column) ``outer`` + ``group`` (an i32 operand) and k-index ``k``."""
+        """A matrix descriptor for row (column) ``outer`` + ``group`` (an i32 operand) and k-index ``k``: one addition
+        to a base that all steps share, for addresses in units of 16 bytes fit their field."""
+        w, bits = self.w, operand.fixed_bits
+        key = operand.base, group, bits
+        base = self.starts.get(key)
+        if base is None:
+            address = operand.base
+            if group != "0":
+                address = w.emit(f"add nuw nsw i32 {address}, {self.group_offset(operand, group)}")
+            base = w.emit(f"lshr exact i32 {address}, 4")
+            if bits & 0xFFFFFFFF:
+                base = w.emit(f"or i32 {base}, {bits & 0xFFFFFFFF}")
+            self.starts[key] = base
+        shift = operand.offset(outer, k) >> 4
+        low = w.emit(f"add nuw nsw i32 {base}, {shift}") if shift else base
+        high = bits & ~0xFFFFFFFF
+        return w.emit(f"or disjoint i64 {w.emit(f'zext i32 {low} to i64')}, {high - (1 << 64) if high >> 63 else high}")
+
+    def group_offset(self, operand: _Shared, group: str) -> str:
+        """How many bytes the rows (columns) of a group of warps lie behind the first group's."""
         w = self.w
-        address = operand.base
-        if group != "0":
-            step = operand.offset(ROWS, 0) if not operand.outer_inner else 0
-            if operand.outer_inner:
-                # whole panels lie between the groups' columns
-                per = operand.panel // 2
-                panels = w.emit(f"udiv i32 {group}, {per}")
-                moved = w.emit(f"mul nuw nsw i32 {panels}, {operand.rows * operand.panel}")
-                inside = w.emit(f"shl nuw nsw i32 {w.emit(f'urem i32 {group}, {per}')}, 1")
-                moved = w.emit(f"add nuw nsw i32 {moved}, {inside}")
-            else:
-                moved = w.emit(f"mul nuw nsw i32 {group}, {step // ROWS}")
-            address = w.emit(f"add nuw nsw i32 {address}, {moved}")
-        shift = operand.offset(outer, k)
-        if shift:
-            address = w.emit(f"add nuw nsw i32 {address}, {shift}")
-        low = w.emit(f"lshr exact i32 {address}, 4")
-        low = w.emit(f"and i32 {low}, {0x3FFF}")
-        wide = w.emit(f"zext i32 {low} to i64")
-        bits = operand.fixed_bits
-        return w.emit(f"or i64 {wide}, {bits - (1 << 64) if bits >> 63 else bits}")
+        if not operand.outer_inner:
+            return w.emit(f"mul nuw nsw i32 {group}, {operand.offset(ROWS, 0) // ROWS}")
+        # whole panels lie between the groups' columns
+        per = operand.panel * 8 // operand.element.bits
+        panels = w.emit(f"udiv i32 {group}, {per}")
+        moved = w.emit(f"mul nuw nsw i32 {panels}, {operand.rows * operand.panel}")
+        inside = w.emit(f"mul nuw nsw i32 {w.emit(f'urem i32 {group}, {per}')}, {operand.element.bits // 8}")
+        return w.emit(f"add nuw nsw i32 {moved}, {inside}")
 
     def issue(self, acc: Sequence[Cell], m: int, n: int, width: int, first: bool, last: bool) -> list[Cell]:
         """All steps along K of one tile, in one piece of assembly: nothing may come between them."""
         w = self.w
         count = len(acc)
-        kind = "bf16" if self.element.name == "bf16" else "f16"
-        name = f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{kind}.{kind}"
+        kinds = [_name(x) for x in (self.a_shared.element if self.a_shared else self.a_element, self.element)]
+        result, mark = ("i32", "r") if acc[0].element == i32 else ("float", "f")
+        total = "s32" if result == "i32" else "f32"
+        name = f"wgmma.mma_async.sync.aligned.m64n{width}k{self.step}.{total}.{kinds[0]}.{kinds[1]}"
         target = "{" + ", ".join(f"${i}" for i in range(count)) + "}"
         lines = ["wgmma.fence.sync.aligned;"] if first else []
         operands: list[str] = []
         marks: list[str] = []
         group_m, group_n = self.warp_rows(), self.warp_columns()
-        turn_b = int(self.b.outer_inner)
 
         def operand(text: str, mark: str) -> str:
             operands.append(text)
             marks.append(mark)
             return f"${2 * count + len(operands) - 1}"
 
-        for k in range(0, self.k, K):
+        for k in range(0, self.k, self.step):
             b = operand(f"i64 {self.descriptor(self.b, n, k, group_n)}", "l")
             if self.a_shared is not None:
                 a = operand(f"i64 {self.descriptor(self.a_shared, m, k, group_m)}", "l")
-                turn_a = int(self.a_shared.outer_inner)
-                lines.append(f"{name} {target}, {a}, {b}, p, 1, 1, {turn_a}, {turn_b};")
+                turned = [self.a_shared.outer_inner, self.b.outer_inner]
             else:
                 parts = [operand(f"i32 {text}", "r") for text in self.fragment(m, k)]
-                lines.append(f"{name} {target}, {{{', '.join(parts)}}}, {b}, p, 1, 1, {turn_b};")
+                a, turned = "{" + ", ".join(parts) + "}", [self.b.outer_inner]
+            # The accumulator counts; floats keep their signs; 16-bit operands say whether they are turned.
+            ends = ["p"] + ([] if result == "i32" else ["1", "1"])
+            ends += [str(int(x)) for x in turned] if self.element.bits == 16 else []
+            lines.append(f"{name} {target}, {a}, {b}, {', '.join(ends)};")
         if last:
             lines.append("wgmma.commit_group.sync.aligned;")
         text = "{ .reg .pred p; setp.eq.u32 p, 1, 1; " + " ".join(lines) + " }"
-        outputs = ",".join(["=f"] * count)
         ties = ",".join(map(str, range(count)))
-        result = "{" + ", ".join(["float"] * count) + "}"
-        args = ", ".join([f"float {x.text}" for x in acc] + operands)
-        constraints = f"{outputs},{ties},{','.join(marks)},~{{memory}}"
-        call = w.emit(f'call {result} asm sideeffect "{text}", "{constraints}"({args})')
-        return [Cell(w.emit(f"extractvalue {result} {call}, {i}"), f32) for i in range(count)]
+        results = "{" + ", ".join([result] * count) + "}"
+        args = ", ".join([f"{result} {x.text}" for x in acc] + operands)
+        constraints = f"{','.join(['=' + mark] * count)},{ties},{','.join(marks)},~{{memory}}"
+        call = w.emit(f'call {results} asm sideeffect "{text}", "{constraints}"({args})')
+        return [Cell(w.emit(f"extractvalue {results} {call}, {i}"), acc[0].element) for i in range(count)]
 
     def fragment(self, m: int, k: int) -> list[str]:
-        """The four registers of a for one step: rows (+ 8) and k (+ 8)."""
-        bits = log2(self.a_shape[1])
+        """The four registers of a for one step: rows (+ 8) and the two halves of its k."""
+        bits, pack = log2(self.a_shape[1]), self.step // 8
         found = []
-        for high in (0, 8):
+        for high in (0, self.step // 2):
             for row in (0, 8):
-                pair = [self.a_cells[(m + row) << bits | k + high + i] for i in (0, 1)]
-                found.append(_register(self.w, pair))
+                group = [self.a_cells[(m + row) << bits | k + high + i] for i in range(pack)]
+                found.append(register(self.w, group))
         return found
+
+
+def _name(element: ElementType) -> str:
+    assert isinstance(element, ScalarType)
+    return ("s8" if element.is_signed else "u8") if element.is_integer else _FLOATS[element.name]
 
 
 def _spans(vectors: Sequence[int]) -> list[int]:
@@ -273,10 +316,12 @@ def dot_wait(w: FunctionWriter, values: Sequence[Sequence[Cell]], pending: int) 
     """The registers pass through the wait, so that nothing reads them before it."""
     cells = [cell for group in values for cell in group]
     count = len(cells)
-    outputs, ties = ",".join(["=f"] * count), ",".join(map(str, range(count)))
-    result = "float" if count == 1 else "{" + ", ".join(["float"] * count) + "}"
-    args = ", ".join(f"float {x.text}" for x in cells)
+    types = ["i32" if cell.element == i32 else "float" for cell in cells]
+    outputs = ",".join("=r" if type == "i32" else "=f" for type in types)
+    ties = ",".join(map(str, range(count)))
+    result = types[0] if count == 1 else "{" + ", ".join(types) + "}"
+    args = ", ".join(f"{type} {x.text}" for type, x in zip(types, cells, strict=True))
     asm = f"wgmma.wait_group.sync.aligned {pending};"
     call = w.emit(f'call {result} asm sideeffect "{asm}", "{outputs},{ties},~{{memory}}"({args})')
-    fresh = iter([Cell(w.emit(f"extractvalue {result} {call}, {i}"), f32) for i in range(count)])
+    fresh = iter([Cell(w.emit(f"extractvalue {result} {call}, {i}"), cell.element) for i, cell in enumerate(cells)])
     return [[next(fresh) for _ in group] for group in values]
