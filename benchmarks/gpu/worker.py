@@ -81,17 +81,20 @@ def elementwise():
 
 
 def products(sizes):
-    for name, kind, n, config in sizes:
+    for name, kind, n, config, *turned in sizes:
         dtype = getattr(torch, kind)
         a, b = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+        if turned:  # b with K contiguous
+            b = b.t().contiguous().t()
         out = torch.empty(n, n, device="cuda", dtype=torch.float32 if kind == "float32" else torch.float16)
         bm, bn, bk, warps, stages = config
 
         def call(a=a, b=b, out=out, n=n, bm=bm, bn=bn, bk=bk, warps=warps, stages=stages):
             grid = (triton.cdiv(n, bm) * triton.cdiv(n, bn),)
             kernels.matmul_kernel[grid](
-                a, b, out, n, n, n, n, 1, n, 1, n, 1, BM=bm, BN=bn, BK=bk, GROUP=8, num_warps=warps, num_stages=stages
-            )
+                a, b, out, n, n, n, n, 1, *b.stride(), n, 1,
+                BM=bm, BN=bn, BK=bk, GROUP=8, num_warps=warps, num_stages=stages,
+            )  # fmt: skip
 
         def check(a=a, b=b, out=out):
             return close(out, a.float().double() @ b.float().double() if n <= 4096 else a.float() @ b.float(), 5e-3)
@@ -168,7 +171,9 @@ def main(names: list[str]) -> None:
         ("matmul fp16 8192", "float16", 8192, (128, 256, 64, 8, 3)),
         ("matmul bf16 4096", "bfloat16", 4096, (128, 256, 64, 8, 3)),
         ("matmul fp8 8192", "float8_e4m3fn", 8192, (128, 256, 128, 8, 3)),
+        ("matmul fp8 8192, K contiguous", "float8_e4m3fn", 8192, (128, 256, 128, 8, 3), True),
         ("matmul tf32 4096", "float32", 4096, (128, 128, 32, 8, 3)),
+        ("matmul tf32 4096, K contiguous", "float32", 4096, (128, 256, 32, 8, 3), True),
     ]
     found = {"triton": triton.__version__, "torch": torch.__version__, "rows": []}
     for group in (elementwise(), products(sizes), described_products(), attention()):
