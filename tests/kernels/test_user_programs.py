@@ -78,3 +78,21 @@ def test_a_rounding_mode_for_a_cast_to_the_same_type(launch, name):
     x, out = np.linspace(-1, 1, 64, dtype=np.float32), np.zeros(64, name)
     launch(store_rounded, (1,), x, out, N=64)
     np.testing.assert_array_equal(out, x.astype(name))
+
+
+@triton.jit
+def print_everything(x, N: tl.constexpr):
+    values = tl.load(x + tl.arange(0, N))
+    tl.device_print("x", values)
+    tl.device_print("two", values[None, :] + tl.arange(0, 2)[:, None], N)
+
+
+def test_printed_indices_are_as_wide_as_their_axis(launch, capfd):
+    """What people's scripts compare lines of output with."""
+    launch(print_everything, (1,), np.arange(128, dtype=np.int32), N=128)
+    lines = capfd.readouterr().out.splitlines()
+    head = "pid (0, 0, 0) idx "
+    expected = [f"{head}({i:3}) x: {i}" for i in range(128)]
+    expected += [f"{head}({j}, {i:3}) two: (operand 0) {i + j}" for j in range(2) for i in range(128)]
+    expected += [f"{head}() two: (operand 1) 128"]
+    assert sorted(line for line in lines if line.startswith(head)) == sorted(expected)

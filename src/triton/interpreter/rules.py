@@ -454,7 +454,8 @@ def _print(m: Machine, op: Op, args: list[Any]) -> None:
         tag = f"(operand {k}) " if len(args) > 1 else ""
         for index in product(*map(range, value.shape)):
             text = format_value(value[index], element_of(operand.type), hexadecimal)
-            m.output(f"{where}idx ({', '.join(map(str, index))}) {prefix}{tag}{text}")
+            place = ", ".join(str(i).rjust(len(str(size - 1))) for i, size in zip(index, value.shape, strict=True))
+            m.output(f"{where}idx ({place}) {prefix}{tag}{text}")
 
 
 @rule("barrier")

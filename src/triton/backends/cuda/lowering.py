@@ -363,7 +363,7 @@ class CudaMachine:
                     w, "pid (%u, %u, %u) " + _escaped(op.attrs["prefix"]) + "\n", [f"i32 {p}" for p in programs]
                 )
         for number, value in enumerate(op.operands):
-            label = (f"(operand {number}) " if many else "") + _escaped(op.attrs["prefix"])
+            label = _escaped(op.attrs["prefix"]) + (f"(operand {number}) " if many else "")
             tensor = isinstance(value.type, TensorType)
             layout = c.layout(value) if tensor else None
             owner = c.is_first_replica(layout) if layout is not None else c.first_thread()
@@ -372,7 +372,8 @@ class CudaMachine:
                 where = [c.coordinate(layout, d, r) for d in range(len(layout.shape))] if layout is not None else []
                 with w.branch(predicate or "true", "print"):
                     form, text = _printed(w, cell, bool(op.attrs.get("hex", False)))
-                    index = "(" + ", ".join(["%u"] * len(where)) + ")"
+                    sizes = layout.shape if layout is not None else ()
+                    index = "(" + ", ".join(f"%{len(str(size - 1))}u" for size in sizes) + ")"
                     line = f"pid (%u, %u, %u) idx {index} {label}{form}\n"
                     self._printf(w, line, [f"i32 {t}" for t in (*programs, *where)] + [text])
 

@@ -24,7 +24,7 @@ def print_values(c: Context, op: Op, programs: Sequence[str]) -> None:
         with w.branch(c.first_thread(), "print"):
             printf(w, f"pid (%u, %u, %u) {prefix}\n", where_am_i)
     for number, value in enumerate(op.operands):
-        label = (f"(operand {number}) " if many else "") + prefix
+        label = prefix + (f"(operand {number}) " if many else "")
         layout = c.layout(value) if isinstance(value.type, TensorType) else None
         owner = c.is_first_replica(layout) if layout is not None else c.first_thread()
         for r, cell in enumerate(c.tile(value)):
@@ -32,7 +32,8 @@ def print_values(c: Context, op: Op, programs: Sequence[str]) -> None:
             at = [c.coordinate(layout, d, r) for d in range(len(layout.shape))] if layout is not None else []
             with w.branch(inside or "true", "print"):
                 form, text = _printed(w, cell, bool(op.attrs.get("hex", False)))
-                index = "(" + ", ".join(["%u"] * len(at)) + ")"
+                sizes = layout.shape if layout is not None else ()
+                index = "(" + ", ".join(f"%{len(str(size - 1))}u" for size in sizes) + ")"
                 wide = [w.emit(f"zext i32 {x} to i64") for x in at]
                 printf(w, f"pid (%u, %u, %u) idx {index} {label}{form}\n", [*where_am_i, *wide, text])
 

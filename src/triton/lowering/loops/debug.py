@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...ir.core import Op, Value
 from ...ir.types import ElementType, PointerType, f64, shape_of
 from ..convert import cast, to_wide
@@ -69,7 +71,7 @@ def _print(f: FunctionEmitter, op: Op) -> None:
             cell, _ = e.cell(value, index)
             line.start()
             line.pid()
-            line.position(index)
+            line.position(index, shape_of(value.type))
             line.text(prefix + (f"(operand {k}) " if len(op.operands) > 1 else ""))
             line.value(cell, hexadecimal)
             line.finish()
@@ -119,18 +121,22 @@ class _Line:
             self.integer(wide)
         self.text(") ")
 
-    def position(self, index: Index) -> None:
+    def position(self, index: Index, shape: Sequence[int]) -> None:
         self.text("idx (")
-        for k, d in enumerate(index):
+        for k, (d, size) in enumerate(zip(index, shape, strict=True)):
             self.text(", " if k else "")
-            self._dim(d)
+            self._dim(d, len(str(size - 1)))
         self.text(") ")
 
-    def _dim(self, d: Dim) -> None:
+    def _dim(self, d: Dim, width: int) -> None:
         if d.const is not None:
-            self.text(str(d.const))
-        else:
-            self.integer(d.text)
+            self.text(str(d.const).rjust(width))
+            return
+        for digits in range(width - 1, 0, -1):
+            self.w.line(f"store i8 {ord(' ')}, ptr {self.end()}")  # what comes next writes over it if it is not wanted
+            short = self.w.emit(f"icmp ult i64 {d.text}, {10**digits}")
+            self.advance(self.w.emit(f"zext i1 {short} to i64"))
+        self.integer(d.text)
 
     def value(self, cell: Cell, hexadecimal: bool) -> None:
         element = cell.element
