@@ -56,39 +56,53 @@ class Bounds:
 
         Both are multiples of ``lanes``.
         """
-        w = self.e.w
-        end = self._bound(self.stops, outer, str(size))
-        whole = self._bound([p for p in self.parts if p not in self.stops], outer, end)
-        whole = w.emit(f"and i64 {whole}, {-lanes}")
+        e = self.e
+        end, level = self._bound(self.stops, outer, str(size), 0)
+        whole, inner = self._bound([p for p in self.parts if p not in self.stops], outer, end, level)
+        whole = e.emit(inner, f"and i64 {whole}, {-lanes}")
         if not self.stops:
             return whole, str(size)
-        return whole, w.emit(f"and i64 {w.emit(f'add i64 {end}, {lanes - 1}')}, {-lanes}")
+        up = e.emit(level, f"add i64 {end}, {lanes - 1}")
+        return whole, e.emit(level, f"and i64 {up}, {-lanes}")
 
-    def _bound(self, parts: Sequence[Part], outer: Sequence[Dim], bound: str) -> str:
-        """The number of elements from the start on for which all ``parts`` hold, at most ``bound``."""
+    def _bound(self, parts: Sequence[Part], outer: Sequence[Dim], bound: str, level: int) -> tuple[str, int]:
+        """The number of elements from the start on for which all ``parts`` hold, at most ``bound``, and its loop
+        level. What outer loops know is combined there."""
         e, w = self.e, self.e.w
         if not parts:
-            return bound
-        for part in parts:
-            index = self._index(part, outer, ZERO)
-            if part.low is None or part.high is None:
-                holds = e.cell(part.value, index)[0]
-                bound = w.emit(f"select i1 {holds.text}, i64 {bound}, i64 0")
-                continue
-            low, high = self._wide(part.low, index), self._wide(part.high, index)
-            room = w.intrinsic("ssub.sat", "i64", 0, high, low)
-            if part.inclusive:
-                room = w.intrinsic("sadd.sat", "i64", 0, room, "1")
-            bound = w.intrinsic("smin", "i64", 0, bound, room)
-        return w.intrinsic("smax", "i64", 0, bound, "0")
+            return bound, level
+        found = sorted((self._limit(part, outer) for part in parts), key=lambda limit: limit[2])
+        for holds, room, at in found:
+            level = max(level, at)
+            if holds:
+                bound = e.emit(level, f"select i1 {holds}, i64 {bound}, i64 0")
+            else:
+                bound = e.at(level, lambda a=bound, b=room: Cell(w.intrinsic("smin", "i64", 0, a, b), i64)).text  # type: ignore[misc]
+        return e.at(level, lambda: Cell(w.intrinsic("smax", "i64", 0, bound, "0"), i64)).text, level
 
-    def _wide(self, value: Value, index: Index) -> str:
-        cell = self.e.cell(value, index)[0]
+    def _limit(self, part: Part, outer: Sequence[Dim]) -> tuple[str, str, int]:
+        """What one conjunct says: an i1 that holds everywhere or nowhere, or how many elements it holds for; its loop
+        level."""
+        e, w = self.e, self.e.w
+        index = self._index(part, outer, ZERO)
+        if part.low is None or part.high is None:
+            holds, level = e.cell(part.value, index)
+            return holds.text, "", level
+        (low, a), (high, b) = self._wide(part.low, index), self._wide(part.high, index)
+
+        def room() -> Cell:
+            text = w.intrinsic("ssub.sat", "i64", 0, high, low)
+            return Cell(w.intrinsic("sadd.sat", "i64", 0, text, "1") if part.inclusive else text, i64)
+
+        return "", e.at(max(a, b), room).text, max(a, b)
+
+    def _wide(self, value: Value, index: Index) -> tuple[str, int]:
+        cell, level = self.e.cell(value, index)
         if isinstance(cell.value, int):
-            return str(int(cell.value))
+            return str(int(cell.value)), level
         if cell.element == i64:
-            return cell.text
-        return self.e.w.emit(f"sext {cell.typed} to i64")
+            return cell.text, level
+        return self.e.emit(level, f"sext {cell.typed} to i64"), level
 
     def assume(self, outer: Sequence[Dim], along: Dim) -> None:
         """Inside the loop over whole vectors: the conjuncts hold at its position. They hold there only, so nothing

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ...ir.core import Op, Value
 from ...ir.types import ElementType, ScalarType, TensorType, element_of, f32, shape_of
 from ..convert import cast
-from ..writer import Cell, scalar_type, splat, suffix, vector
+from ..writer import Cell, scalar_type, splat, splat_text, suffix, vector
 from . import access, epilogue, grouped, transpose
 from .buffers import Buffer, bytes_of
 from .emit import FunctionEmitter, rule
@@ -156,6 +156,11 @@ class Product:
         return self.how.left if self.how is not None else self.element
 
     @property
+    def shifted(self) -> bool:
+        """Whether the left operand's numbers are packed with 2^(bits - 1) added to them."""
+        return self.how is not None and self.how.shifted
+
+    @property
     def right(self) -> ScalarType:
         return self.how.right if self.how is not None else self.element
 
@@ -176,7 +181,7 @@ def _product(
     f: FunctionEmitter, op: Op, batch: Index, sizes: tuple[int, int, int], job: Product, out: Buffer | Op
 ) -> None:
     a, b, acc = op.operands
-    left = pack_rows(f, a, batch, job.left)
+    left = pack_rows(f, a, batch, job.left, job.shifted)
     right = pack_panels(f, b, batch, job)
     multiply(f, left, right, acc, op.results[0], batch, sizes, job, out)
 
@@ -207,20 +212,20 @@ def multiply(
 # Packing --------------------------------------------------------------------------------------------------------------
 
 
-def pack_rows(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType) -> Operand:
+def pack_rows(f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, shifted: bool = False) -> Operand:
     """A in row-major order; a buffer that is so already is used as it is."""
-    kept: Operand | None = f.packed.get((value, "rows", element))
+    kept: Operand | None = f.packed.get((value, "rows", element, shifted))
     if kept is not None and not batch:
         return kept
-    held = f.buffers.get(value)
+    held = f.buffers.get(value) if not shifted else None
     if held is not None and held.element == element and not batch and held.strides[1] == 1:
         return Operand(held.pointer, held.strides[0], None)
-    direct = _in_memory(f, value, batch, element)
+    direct = _in_memory(f, value, batch, element) if not shifted else None
     if direct is not None:
         return direct
     m, k = shape_of(value.type)[-2:]
     operand, place = rows_place(f, m, k, element)
-    _pack(f, value, batch, element, place, (operand.pitch, 1))
+    _pack(f, value, batch, element, place, (operand.pitch, 1), shifted)
     return operand
 
 
@@ -308,7 +313,13 @@ def _in_memory(f: FunctionEmitter, value: Value, batch: Index, element: ScalarTy
 
 
 def _pack(
-    f: FunctionEmitter, value: Value, batch: Index, element: ScalarType, place: Place, strides: tuple[int, int]
+    f: FunctionEmitter,
+    value: Value,
+    batch: Index,
+    element: ScalarType,
+    place: Place,
+    strides: tuple[int, int],
+    shifted: bool = False,
 ) -> None:
     """Writes every element of the last two axes, converted, where ``place`` says."""
     e = f.e
@@ -316,7 +327,7 @@ def _pack(
     found = survey(e, [value], shape)
     lanes = f.machine.vector_bits // element.bits
     if not batch and transpose.wanted(found, shape, 1 - _fast(strides), _fast(strides), lanes):
-        _pack_turned(f, value, element, place, _fast(strides), lanes)
+        _pack_turned(f, value, element, place, _fast(strides), lanes, shifted)
         return
     found.bits = max(found.bits, element.bits)
     found.accesses.append((0,) * len(batch) + strides)
@@ -325,7 +336,7 @@ def _pack(
 
     def body(index: Index) -> None:
         buffer, at = place(index)
-        access.write(e, buffer, at, _converted(f, value, (*batch, *index), element))
+        access.write(e, buffer, at, _converted(f, value, (*batch, *index), element, shifted))
 
     nest(e, shape[len(batch) :], Shape(axis, chosen.lanes), body, None if batch else found)
 
@@ -335,14 +346,25 @@ def _fast(strides: tuple[int, int]) -> int:
     return 1 if strides[1] == 1 else 0
 
 
-def _converted(f: FunctionEmitter, value: Value, index: Index, element: ScalarType) -> Cell:
+def _converted(f: FunctionEmitter, value: Value, index: Index, element: ScalarType, shifted: bool) -> Cell:
+    """An element as it is packed. ``shifted``: with its sign bit turned over, which adds 2^(bits - 1)."""
     cell, level = f.e.cell(value, index)
-    return cell if cell.element == element else f.e.at(level, lambda: cast(f.w, cell, element))
+
+    def write() -> Cell:
+        found = cell if cell.element == element else cast(f.w, cell, element)
+        if not shifted:
+            return found
+        sign = splat_text(str(-(1 << (element.bits - 1))), f"i{element.bits}", found.lanes)
+        return Cell(f.w.emit(f"xor {found.typed}, {sign}"), element, found.lanes)
+
+    return f.e.at(level, write)
 
 
-def _pack_turned(f: FunctionEmitter, value: Value, element: ScalarType, place: Place, fast: int, lanes: int) -> None:
+def _pack_turned(
+    f: FunctionEmitter, value: Value, element: ScalarType, place: Place, fast: int, lanes: int, shifted: bool
+) -> None:
     def read(index: Index) -> Cell:
-        return f.e.splat(_converted(f, value, index, element), f.e.depth)
+        return f.e.splat(_converted(f, value, index, element, shifted), f.e.depth)
 
     def write(index: Index, cell: Cell) -> None:
         buffer, at = place(index)
@@ -360,11 +382,11 @@ def pack_invariants(f: FunctionEmitter, loop: Op) -> list[object]:
             continue
         job = product_of(f, op)
         for value, role in ((op.operands[0], "rows"), (op.operands[1], "panels")):
-            key: object = (value, role, job.left) if role == "rows" else (value, role, job)
+            key: object = (value, role, job.left, job.shifted) if role == "rows" else (value, role, job)
             if key in f.packed or not _outside(f, value, loop, inside):
                 continue
             f.e.reset()
-            made = pack_rows(f, value, (), job.left) if role == "rows" else pack_panels(f, value, (), job)
+            made = pack_rows(f, value, (), job.left, job.shifted) if role == "rows" else pack_panels(f, value, (), job)
             f.e.reset()
             if made.offset is None:
                 continue

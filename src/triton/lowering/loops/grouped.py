@@ -120,7 +120,4 @@ def left_words(f: FunctionEmitter, address: str, how: GroupedProduct, lanes: int
     w = f.w
     word = w.emit(f"load i32, ptr {address}, align {bytes_of(how.left)}")
     first = w.emit(f"insertelement <{lanes} x i32> poison, i32 {word}, i64 0")
-    every = w.emit(f"shufflevector <{lanes} x i32> {first}, <{lanes} x i32> poison, <{lanes} x i32> zeroinitializer")
-    if not how.shifted:
-        return every
-    return w.emit(f"xor <{lanes} x i32> {every}, splat (i32 {-0x7F7F7F80})")  # 0x80808080
+    return w.emit(f"shufflevector <{lanes} x i32> {first}, <{lanes} x i32> poison, <{lanes} x i32> zeroinitializer")

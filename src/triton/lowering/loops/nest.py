@@ -20,7 +20,8 @@ class Survey:
     """What a root reads and computes.
 
     ``accesses``  for each memory access its step along each axis of the root.
-    ``bits``      the width of the widest element, ``heavy`` whether there are long computations.
+    ``bits``      the width of the widest element, ``heavy`` whether there are long computations; ``mask_bits`` the
+                  width of the widest element that only masks are made of.
     ``masks``     the masks of the accesses, with the root's axes that theirs follow.
     ``stop``      the mask without which the root does nothing.
     """
@@ -30,6 +31,7 @@ class Survey:
     heavy: bool
     masks: list[tuple[Value, bounds.Axes]]
     stop: tuple[Value, bounds.Axes] | None = None
+    mask_bits: int = 8
 
 
 _HEAVY = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "erf", "libm", "rem"})
@@ -41,6 +43,7 @@ def survey(e: Evaluator, values: Sequence[Value], shape: tuple[int, ...], pointe
     graph, found = e.graph, Survey([], 8, False, [])
     identity = tuple(range(len(shape)))
     work: list[tuple[Value, bounds.Axes, bool]] = []
+    masks: list[tuple[Value, bounds.Axes, bool]] = []  # looked at last: what data needs too counts as data
     seen: set[tuple[Value, bounds.Axes]] = set()
 
     def steps(value: Value, axes: bounds.Axes) -> tuple[int | None, ...]:
@@ -54,12 +57,13 @@ def survey(e: Evaluator, values: Sequence[Value], shape: tuple[int, ...], pointe
     for pointer in pointers:
         found.accesses.append(steps(pointer, identity))
     work += [(v, identity, True) for v in values if isinstance(v.type, TensorType)]
-    while work:
-        value, axes, exact = work.pop()
+    while work or masks:
+        in_mask = not work
+        value, axes, exact = (work or masks).pop()
         if (value, axes) in seen or not isinstance(value.type, TensorType):
             continue
         seen.add((value, axes))
-        _widen(found, value.type.element)
+        _widen(found, value.type.element, in_mask)
         buffer = e.buffers.get(value)
         if buffer is None and value in e.plan.held and value not in values:
             continue  # not written yet
@@ -72,7 +76,7 @@ def survey(e: Evaluator, values: Sequence[Value], shape: tuple[int, ...], pointe
             continue
         record = graph.inductions.get(value)
         if record is not None:
-            work.append((record.init, axes, exact))
+            (masks if in_mask else work).append((record.init, axes, exact))
             continue
         op = value.op
         if op is None:
@@ -81,7 +85,8 @@ def survey(e: Evaluator, values: Sequence[Value], shape: tuple[int, ...], pointe
             found.heavy = True
         if op.kind == "load":
             found.accesses.append(steps(op.operands[0], axes))
-            work += [(v, axes, exact) for v in op.operands[1:]]
+            masks += [(v, axes, exact) for v in op.operands[1:2]]
+            (masks if in_mask else work).extend((v, axes, exact) for v in op.operands[2:])
             if exact and len(op.operands) > 1:
                 found.masks.append((op.operands[1], axes))
         elif op.kind == "desc_load":
@@ -89,7 +94,7 @@ def survey(e: Evaluator, values: Sequence[Value], shape: tuple[int, ...], pointe
             found.accesses.append(tuple(1 if a == rank - 1 else None for a in _inverse(axes, len(shape))))
         else:
             exact = exact and op.kind not in _INEXACT
-            work += [(v, a, exact) for v, a in _operands(op, value, axes)]
+            (masks if in_mask else work).extend((v, a, exact) for v, a in _operands(op, value, axes))
     return found
 
 
@@ -101,11 +106,14 @@ def _inverse(axes: tuple[int | None, ...], rank: int) -> list[int | None]:
     return result
 
 
-def _widen(found: Survey, element: ElementType) -> None:
-    if not isinstance(element, PointerType) and element.is_float:
-        found.bits = max(found.bits, 32, element.bits)
-    elif not isinstance(element, PointerType) and element.bits < 64:
-        found.bits = max(found.bits, element.bits)
+def _widen(found: Survey, element: ElementType, in_mask: bool) -> None:
+    if isinstance(element, PointerType) or (not element.is_float and element.bits >= 64):
+        return
+    bits = max(32, element.bits) if element.is_float else element.bits
+    if in_mask:
+        found.mask_bits = max(found.mask_bits, bits)
+    else:
+        found.bits = max(found.bits, bits)
 
 
 def _operands(op: Op, value: Value, axes: tuple[int | None, ...]) -> list[tuple[Value, tuple[int | None, ...]]]:
@@ -152,9 +160,8 @@ def choose(
 ) -> Shape:
     """The axis with the cheapest accesses, and its vector length: ``wide`` registers of the widest element."""
     best: tuple[float, int] | None = None
-    limit = max(
-        1, min(MAX_LANES, e.machine.vector_bits * (1 if found.heavy and found.bits > 32 else wide) // found.bits)
-    )
+    widest = max(found.bits, found.mask_bits)
+    limit = max(1, min(MAX_LANES, e.machine.vector_bits * (1 if found.heavy and widest > 32 else wide) // widest))
     for axis in range(len(shape)) if allowed is None else allowed:
         n = shape[axis]
         if n < 2:
@@ -180,6 +187,10 @@ def choose(
     if best is None:
         return Shape(None, 0)
     axis = -best[1]
+    if found.bits < widest:  # where most vectors go without masks, only data counts
+        lanes = lanes_for(shape[axis], min(MAX_LANES, e.machine.vector_bits * wide // found.bits))
+        if find_bounds(e, found, shape[axis], axis, lanes) is not None:
+            return Shape(axis, lanes)
     return Shape(axis, lanes_for(shape[axis], limit))
 
 
@@ -259,7 +270,7 @@ def count_between(
 
 def find_bounds(e: Evaluator, found: Survey, n: int, axis: int, lanes: int) -> bounds.Bounds | None:
     """The bounds along a vector axis of size n, where splitting its loop pays."""
-    if n % lanes or n < 4 * lanes or not (found.masks or found.stop):
+    if n % lanes or n < 2 * lanes or not (found.masks or found.stop):
         return None
     return bounds.find(e, found.masks, axis, found.stop)
 
