@@ -6,8 +6,8 @@ Arrays that share memory keep sharing it on the device, at the same distances, s
 
 from __future__ import annotations
 
+import copy
 import ctypes
-import dataclasses
 import functools
 import os
 from typing import Any
@@ -98,7 +98,9 @@ def launch(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any]) 
         if isinstance(value, tuple):
             return tuple(map(moved, value))
         if isinstance(value, TensorDescriptor):
-            return dataclasses.replace(value, base=moved(value.base))
+            there = copy.copy(value)  # as it is: a new one would be checked anew
+            there.base = moved(value.base)
+            return there
         if isinstance(value, np.ndarray):
             return memory.pointer(value, value.dtype)
         if isinstance(value, triton.TensorWrapper) and isinstance(value.base, np.ndarray):
