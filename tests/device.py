@@ -6,10 +6,10 @@ Arrays that share memory keep sharing it on the device, at the same distances, s
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import functools
 import os
+from copy import copy as same
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ def launch(kernel: Any, grid: Any, args: tuple[Any, ...], meta: dict[str, Any]) 
         if isinstance(value, tuple):
             return tuple(map(moved, value))
         if isinstance(value, TensorDescriptor):
-            there = copy.copy(value)  # as it is: a new one would be checked anew
+            there = same(value)  # as it is: a new one would be checked anew
             there.base = moved(value.base)
             return there
         if isinstance(value, np.ndarray):
