@@ -77,9 +77,9 @@ class Memory:
         return DevicePointer(span.data_ptr() + array.__array_interface__["data"][0] - low, dtype)
 
     def copy_back(self) -> None:
-        for (low, high), copy in self.spans.items():
+        for (low, high), span in self.spans.items():
             if high > low:
-                data = np.ascontiguousarray(copy.cpu().numpy())
+                data = np.ascontiguousarray(span.cpu().numpy())
                 ctypes.memmove(low, data.ctypes.data, high - low)
 
 

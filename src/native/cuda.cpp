@@ -228,15 +228,26 @@ class Cuda : public Driver {
       box[d] = static_cast<unsigned>(plan.box[d]);
       if (d) strides[d - 1] = parts[2 * rank - d] * kBytes[plan.type];
     }
-    if (empty) {  // the kernel looks far outside
+    if (empty) {  // the kernel looks far outside of the one element
       for (size_t d = 0; d < rank; ++d) sizes[d] = 1;
-      parts[0] = 16;
+      if (!some_memory(&parts[0], error)) return false;
     }
     void* base = reinterpret_cast<void*>(static_cast<uintptr_t>(parts[0]));
     const int interleave = 0, promotion = 2;  // none; CU_TENSOR_MAP_L2_PROMOTION_L2_128B
     return check(cuTensorMapEncodeTiled(out, plan.type, static_cast<unsigned>(rank), base, sizes, strides, box, steps, interleave,
                                         plan.swizzle, promotion, plan.fill),
                  "a tensor descriptor cannot be passed", error);
+  }
+
+  // Memory of the current context that nothing is kept in: tensors without elements may have no address.
+  bool some_memory(uint64_t* pointer, std::string* error) {
+    Context context = nullptr;
+    if (!check(cuCtxGetCurrent(&context), "cuCtxGetCurrent", error)) return false;
+    std::lock_guard<std::mutex> guard(contexts_lock_);
+    uint64_t& memory = some_memory_[context];
+    if (!memory && !check(api_.allocate(&memory, 256), "memory cannot be allocated", error)) return false;
+    *pointer = memory;
+    return true;
   }
 
   Result (*cuGetErrorName)(Result, const char**) = nullptr;
@@ -254,6 +265,7 @@ class Cuda : public Driver {
   Result (*cuMemcpyDtoH)(void*, uint64_t, size_t) = nullptr;
   std::mutex contexts_lock_;
   std::vector<Context> contexts_;
+  std::map<Context, uint64_t> some_memory_;
 };
 
 }  // namespace

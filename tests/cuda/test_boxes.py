@@ -45,6 +45,7 @@ def test_products_of_descriptors(arch, copied):
     ptx = kernel.asm["ptx"]
     assert ("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier" in ptx) is copied
     assert ("cp.async.bulk.tensor.2d.global.shared::cta" in ptx) is copied
+    assert ("cp.async.cg.shared.global" in ptx) is not copied
     assert ptx.count(".b8 product_kernel_param_") == (3 if copied else 0)
     assert len(kernel.metadata.maps) == (3 * 336 if copied else 0)
     if arch == 90:

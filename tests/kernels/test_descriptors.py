@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-MORE_BACKENDS = ["laid_out_90"]  # the laid-out IR of a target that copies boxes, in the interpreter
+MORE_BACKENDS = ["laid_out_80", "laid_out_90"]  # laid-out IR, without and with copies of boxes, in the interpreter
 
 
 def described(data, block, shape=None, strides=None, padding="zero"):

@@ -102,6 +102,18 @@ def _box_load(m: Machine, op: Op, args: list[Any]) -> None:
         barriers.pending[int(number)].append(land)
 
 
+@rule("box_copy")
+def _box_copy(m: Machine, op: Op, args: list[Any]) -> None:
+    buffer, index, desc, wanted, *offsets = args
+    slot, type = _slot(buffer, index), op.operands[0].type
+    assert isinstance(type, SharedType)
+
+    def land() -> None:
+        buffer[slot] = read_box(m, desc, type.block, offsets) if wanted else 0
+
+    m.copies[-1].append(land)
+
+
 @rule("barrier_wait")
 def _barrier_wait(m: Machine, op: Op, args: list[Any]) -> None:
     barriers, number = args

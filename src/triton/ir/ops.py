@@ -407,11 +407,11 @@ def _check_barriers(op: Op) -> None:
 
 
 def _check_box(op: Op) -> None:
-    block, place = _shared_block(op), 4 if op.kind == "box_load" else 2
+    block, place, before = _shared_block(op), *{"box_load": (4, 7)}.get(op.kind, (2, 4))
     type = op.operands[place].type
     assert isinstance(type, DescriptorType)
     _check(type.block == block, f"boxes of {type} do not fit a slot of {op.operands[0].type}")
-    offsets = len(op.operands) - (7 if op.kind == "box_load" else 4)
+    offsets = len(op.operands) - before
     _check(offsets == len(block.shape), f"{op.kind} of rank {len(block.shape)} has {offsets} offsets")
 
 
@@ -438,6 +438,11 @@ _op("barrier_wait", "The copies of the barrier's next phase, counted from the la
     example="(%b: shared<2 of 8x16xf32>, %d: desc<8x16xf32>, %m: ptr<u8>, %i: i32, %w: i1) => "
     "%s = alloc_barriers {copies = 1} : shared<2 of 1xu64>\nbox_load %b, %i, %s, %i, %d, %m, %w, %i, %i\n"
     "barrier_wait %s, %i")
+_op("box_copy", "As async_copy, of a box, by all threads: where `wanted` fails and outside the tensor the slot gets "
+    "zeros. The tensor's rows and the box's place in them are aligned to 16 bytes.", _BUFFER, _SLOT,
+    Operand("descriptor", t.DESC), Operand("wanted", t.SCALAR_BOOL), _OFFSETS, infer=t.none, check=_check_box,
+    effects=("read", "write"), stages=_LAYOUT_ONLY,
+    example="(%b: shared<2 of 8x16xf32>, %d: desc<8x16xf32>, %i: i32, %w: i1) => box_copy %b, %i, %d, %w, %i, %i")
 _op("box_store", "Writes a slot, which `shared_store` has filled, to a box, or combines it atomically with what is "
     "there; outside the tensor nothing is written.", _BUFFER, _SLOT, Operand("descriptor", t.DESC), _MAP, _OFFSETS,
     attrs={"op": Attr("str", "store", choices=("store", "add", "min", "max", "and", "or", "xor"))}, infer=t.none,

@@ -4,7 +4,7 @@ Requires: stage ``layout``, after ``box_maps`` and ``pipeline_loads``.
 Ensures: a ``desc_load`` or ``desc_store`` of a descriptor with a ``box_map`` is a copy of a box where there is room for
 it. A load is waited for where its value is first used, or memory may be written, so that several are under way
 together; it is read in the layouts that its users want. A store takes its value in the layout it was made in. Where a
-box is not certain to be aligned, that is asked when the program runs.
+box is not certain to lie as the machine wants it, that is asked when the program runs.
 
     %x = desc_load %d, %i, %j            box_load %b, %0, %bars, %0, %d, %m, %true, %i, %j
     %y = desc_load %e, %i, %j    =>      box_load %c, %0, %bars, %1, %e, %n, %true, %i, %j
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..analysis import ranges
 from ..analysis.axis import analyse
 from ..analysis.rooms import Rooms
 from ..ir.builder import Builder
@@ -51,6 +52,7 @@ class _Copies:
     def __init__(self, function: Function, maps: dict[Value, Value], options: BoxOptions) -> None:
         self.function, self.maps, self.options = function, maps, options
         self.facts = analyse(function)
+        self.ranges = ranges.analyse(function, no_wrap=True)
         self.loads = 0
         self.barriers = Op("alloc_barriers", (), [SharedType(1, TensorType((1,), u64))], {"copies": 1})
         self.replaced: dict[Value, Value] = {}
@@ -79,8 +81,9 @@ class _Copies:
                 block.ops = made
             b.loc = op.loc
             if op.kind in ("desc_load", "desc_store") and self.fits(op, block, rest, pending):
-                if not is_aligned(op.operands[-1], _block(op), self.facts, self.options.alignment):
-                    self.guarded(b, op)
+                condition = self.condition(b, op)
+                if condition is not None:
+                    self.guarded(b, op, condition)
                 elif op.kind == "desc_load":
                     pending.append(self.begin(b, op))
                 else:
@@ -150,12 +153,25 @@ class _Copies:
         self.replaced[op.results[0]] = read.results[0]
         return True
 
-    def guarded(self, b: Builder, op: Op) -> None:
-        """A copy where the box turns out to be aligned, an ordinary access elsewhere."""
-        per = self.options.alignment // max(1, _block(op).element.bits // 8)
-        offset = op.operands[-1]
-        low = b.and_(offset, b.const(per - 1, offset.type))
-        aligned = b.cmp(low, b.const(0, offset.type), pred="eq")
+    def condition(self, b: Builder, op: Op) -> Value | None:
+        """What must hold when the program runs for the machine to copy this box; None if it is certain to."""
+        block, options = _block(op), self.options
+        offsets = op.operands[-len(block.shape) :]
+        found: list[Value] = []
+        if not is_aligned(offsets[-1], block, self.facts, options.alignment):
+            per = options.alignment // max(1, block.element.bits // 8)
+            low = b.and_(offsets[-1], b.const(per - 1, offsets[-1].type))
+            found.append(b.cmp(low, b.const(0, low.type), pred="eq"))
+        if op.kind == "desc_store" and options.stores_from_zero:
+            low_ends = [v for v in offsets if self.ranges.get(v, (-1, 0))[0] < 0]
+            found += [b.cmp(v, b.const(0, v.type), pred="ge") for v in low_ends]
+        result = None
+        for value in found:
+            result = value if result is None else b.and_(result, value)
+        return result
+
+    def guarded(self, b: Builder, op: Op, condition: Value) -> None:
+        """A copy where the condition holds, an ordinary access elsewhere."""
         copied, plain = Block(), Block([])
         with b.inside(copied):
             if op.kind == "desc_load":
@@ -164,7 +180,7 @@ class _Copies:
             else:
                 self.store(b, op)
                 b.yield_()
-        choice = Op("if", [aligned], [r.type for r in op.results], {}, [copied, plain], op.loc)
+        choice = Op("if", [condition], [r.type for r in op.results], {}, [copied, plain], op.loc)
         b.block.ops.append(choice)
         plain.ops = [op, Op("yield", op.results, [])]
         for old, new in zip(op.results, choice.results, strict=True):

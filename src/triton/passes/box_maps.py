@@ -31,12 +31,14 @@ FAR = 1 << 30
 @dataclass(frozen=True, slots=True)
 class BoxOptions:
     """``can_load(block, padding)`` and ``can_store(block, update)`` say what the target copies; the place of a box
-    along its last axis is a multiple of ``alignment`` bytes; ``shared_bytes`` is what buffers may take."""
+    along its last axis is a multiple of ``alignment`` bytes, and with ``stores_from_zero`` none that is written begins
+    before the tensor; ``shared_bytes`` is what buffers may take."""
 
     can_load: Callable[[TensorType, str], bool]
     can_store: Callable[[TensorType, str], bool]
     shared_bytes: int
     alignment: int = 1
+    stores_from_zero: bool = False
 
 
 def is_aligned(offset: Value, block: TensorType, facts: dict[Value, AxisInfo], alignment: int) -> bool:

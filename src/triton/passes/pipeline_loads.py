@@ -25,7 +25,19 @@ from ..analysis.roots import carried_values, root
 from ..ir.builder import Builder
 from ..ir.core import Block, Function, Module, Op, Value, clone_op
 from ..ir.ops import has_effect
-from ..ir.types import PointerType, ScalarType, SharedType, TensorType, Type, element_of, i1, i32, u64, with_element
+from ..ir.types import (
+    DescriptorType,
+    PointerType,
+    ScalarType,
+    SharedType,
+    TensorType,
+    Type,
+    element_of,
+    i1,
+    i32,
+    u64,
+    with_element,
+)
 from ..layouts.linear import LinearLayout, part_shape
 from ..layouts.placement import tile_bytes
 from .assign_layouts import layouts_of, name_layout
@@ -44,7 +56,7 @@ class PipelineOptions:
 
     ``asynchronous`` says which products read their operands from slots while later ops run, ``k_inside`` which of them
     need slots with K as the inner axis; ``box_alignment``: bytes that the place of a copied box along its last axis is
-    a multiple of.
+    a multiple of; ``box_pieces``: whether threads may copy boxes together.
     """
 
     stages: int
@@ -52,6 +64,7 @@ class PipelineOptions:
     asynchronous: Callable[[Op], bool]
     k_inside: Callable[[Op], bool]
     box_alignment: int = 1
+    box_pieces: bool = False
 
 
 def pipeline_loads(module: Module, options: PipelineOptions) -> Module:
@@ -79,7 +92,7 @@ class _Candidate:
     @property
     def places(self) -> list[Value]:
         """What says where it reads: pointer and mask, or a box's offsets."""
-        return self.load.operands[1:] if self.map is not None else self.load.operands[:2]
+        return self.load.operands[1:] if self.load.kind == "desc_load" else self.load.operands[:2]
 
     @property
     def last(self) -> Value:
@@ -134,7 +147,7 @@ class _Pipeliner:
         return False
 
     def candidate(self, load: Op) -> _Candidate | None:
-        result, source = load.results[0], load.operands[0]
+        result = load.results[0]
         if not isinstance(result.type, TensorType) or len(result.type.shape) != 2 or load.attrs.get("volatile"):
             return None
         element = element_of(result.type)
@@ -144,12 +157,31 @@ class _Pipeliner:
         if path is None:
             return None
         if load.kind == "desc_load":
-            map = self.maps.get(source)
-            block = TensorType(result.type.shape, result.type.element)
-            if map is None or not is_aligned(load.operands[-1], block, self.facts, self.options.box_alignment):
-                return None
-            return _Candidate(load, path, 1, map=map)
+            return self.boxed(load, path)
         return self.pointed(load, path)
+
+    def boxed(self, load: Op, path: list[Op]) -> _Candidate | None:
+        """A box, copied by the machine or, if rows are known to be aligned, by all threads."""
+        map, made = self.maps.get(load.operands[0]), load.operands[0].op
+        type = load.operands[0].type
+        assert isinstance(type, DescriptorType)
+        block = type.block
+        if not is_aligned(load.operands[-1], block, self.facts, self.options.box_alignment):
+            return None
+        if map is None and (not self.options.box_pieces or made is None or not self.pieces_fit(made, block)):
+            return None
+        return _Candidate(load, path, 1, map=map)
+
+    def pieces_fit(self, made: Op, block: TensorType) -> bool:
+        """Whether 16-byte pieces of the rows of the descriptor's tensor are aligned; ``made`` is its ``make_desc``."""
+        if made.kind != "make_desc" or made.attrs.get("padding", "zero") != "zero":
+            return False
+        if any(size & size - 1 for size in block.shape) or block.shape[-1] * block.element.bits < 128:
+            return False
+        base, last = self.facts.get(made.operands[0]), made.operands[-1].op
+        aligned = base is not None and base.divisibility[0] % 16 == 0
+        one = last is not None and last.kind == "constant" and last.attrs["value"] == 1
+        return bool(made.attrs.get("regular")) or (aligned and one)  # strides are multiples: the kernel asserts it
 
     def path(self, value: Value) -> list[Op] | None:
         """The ops on the way to a product; None where the value goes elsewhere."""
@@ -272,10 +304,10 @@ class _Rewrite:
 
     def __init__(self, owner: _Pipeliner, op: Op, chosen: list[_Candidate], stages: int, step: int, lag: int) -> None:
         self.owner, self.op, self.chosen, self.stages, self.step, self.lag = owner, op, chosen, stages, step, lag
-        self.distance = stages - 1 - lag  # trips between a copy's beginning and its use
         self.body = op.regions[0]
         self.boxed = [c for c in chosen if c.map is not None]
         self.pointed = [c for c in chosen if c.map is None]
+        self.distance = stages - 1 - lag  # trips between a copy's beginning and its use
         self.barriers: Value | None = None  # one for each slot
         self.slice = set().union(*(c.slice for c in chosen))
         self.carried = sorted(set().union(*(c.carried for c in chosen)))
@@ -336,6 +368,10 @@ class _Rewrite:
             source = candidate.load.operands[0]
             b.box_load(candidate.buffer, slot, self.barriers, slot, source, candidate.map, wanted, *offsets)
         for candidate in self.pointed:
+            if candidate.load.kind == "desc_load":
+                offsets = [mapping.get(v, v) for v in candidate.places]
+                b.box_copy(candidate.buffer, slot, candidate.load.operands[0], wanted, *offsets)
+                continue
             pointer = mapping.get(candidate.load.operands[0], candidate.load.operands[0])
             type = _mask_type(pointer.type)
             mask = b.splat(wanted, types=[type])

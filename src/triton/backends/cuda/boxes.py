@@ -13,11 +13,12 @@ from ...ir.core import Function
 from ...ir.types import PointerType, ScalarType, TensorType
 from ...layouts.boxes import boxes
 from ...lowering.simt.machine import Pieces
-from ...lowering.writer import FunctionWriter, ModuleWriter
+from ...lowering.writer import Cell, FunctionWriter, ModuleWriter
 
 MAP_BYTES = 128
 ALIGNMENT = 16
-"""A box elsewhere along the last axis is an illegal instruction (seen on compute capability 9.0)."""
+"""A box elsewhere along the last axis is an illegal instruction, as is writing one that begins before the tensor (seen
+on compute capability 9.0)."""
 # CUtensorMapDataType. What is only moved may be of any type of its width.
 _TYPES = {"f16": 6, "bf16": 9, "f32": 7, "f64": 8, "i32": 3, "u32": 2, "i64": 5, "u64": 4, "i16": 1, "u16": 1}
 _SWIZZLE = {16: 0, 32: 1, 64: 2, 128: 3}  # CUtensorMapSwizzle
@@ -94,6 +95,13 @@ class TensorMemory:
         for place, coordinates in pieces:
             lines.append(f"@e {name} [ $1+{place} ], [ $0, {operands.group(coordinates)} ], [ $2 ];")
         operands.call(w, " ".join([*lines, "}"]))
+
+    def copy(self, w: FunctionWriter, target: str, source: Cell, bytes: int, size: str, owner: str | None) -> None:
+        """PTX ISA "cp.async": what the source lacks of the target's size becomes zeros."""
+        address = w.emit(f"ptrtoint ptr addrspace(3) {target} to i32")
+        asm = f"@$3 cp.async.{'cg' if bytes == 16 else 'ca'}.shared.global [ $0 ], [ $1 ], {bytes}, $2;"
+        args = f"i32 {address}, ptr {source.text}, i32 {size}, i1 {owner or 'true'}"
+        w.line(f'call void asm sideeffect "{asm}", "r,l,r,b,~{{memory}}"({args})')
 
     def store(self, w: FunctionWriter, map: str, pieces: Pieces, address: str, update: str, first: str) -> None:
         """Shared memory may be written again when this is done; global memory is written by ``written``."""

@@ -144,10 +144,11 @@ class CUDABackend(BaseBackend):
         )
         room = chips.capabilities(self.arch).max_shared_memory or 0
         hooks = products.read_asynchronously, products.k_inside
-        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, *hooks, box_alignment=boxes.ALIGNMENT)
+        alone = options.num_ctas == 1
+        ahead = PipelineOptions(options.num_stages, room - SCRATCH_ROOM, *hooks, boxes.ALIGNMENT, alone)
         steps = [Pass("flush denormals", flush_denormals)]
         steps.append(Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout"))
-        copies = BoxOptions(boxes.can_load, boxes.can_store, room - SCRATCH_ROOM, boxes.ALIGNMENT)
+        copies = BoxOptions(boxes.can_load, boxes.can_store, room - SCRATCH_ROOM, boxes.ALIGNMENT, True)
         boxed = self.arch >= 90 and knobs.nvidia.enable_tma and options.num_ctas == 1
         if boxed:
             steps.append(Pass("box maps", lambda m: box_maps(m, copies)))

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...ir.core import Op, Value
-from ...ir.types import PointerType, element_of, i64
-from ...layouts.linear import LinearLayout, bit_positions
+from ...ir.types import PointerType, SharedType, element_of, i64
+from ...layouts.linear import LinearLayout, bit_positions, distribute
+from ...layouts.placement import access_plan
 from ..writer import Cell, llvm_type
 from .context import Context, memory_bytes
+from .shared_tiles import shared_pointer, slot_address
 
 MAX_ACCESS_BYTES = 16
 
@@ -144,3 +146,33 @@ def desc_store(c: Context, op: Op) -> None:
         write(1)
     else:
         _either(c, box.whole(run), write, run, "")
+
+
+def box_copy(c: Context, op: Op) -> None:
+    """Each thread copies pieces of rows; a piece at the tensor's edge is shorter."""
+    buffer, slot, descriptor, wanted, *offsets = op.operands
+    type = buffer.type
+    assert isinstance(type, SharedType)
+    w, shape = c.w, type.block.shape
+    width = memory_bytes(type.block.element)
+    per_thread = [1] * len(shape)
+    per_thread[-1] = min(MAX_ACCESS_BYTES // width, shape[-1])
+    layout = distribute(shape, tuple(reversed(range(len(shape)))), per_thread, c.machine.lanes, c.machine.warps)
+    box = _Box(c, descriptor, offsets, layout)
+    plan = access_plan(layout, len(shape) - 1, width)
+    base, owner, run = slot_address(c, buffer, slot), c.is_first_replica(layout), box.run()
+    condition = c.scalar(wanted).text
+    for r in range(0, layout.registers, run):
+        pointer, _ = box.element(r, False)
+        inside: str | None = condition
+        for d in range(len(shape) - 1):
+            at = w.emit(f"add nsw i64 {box.starts[d]}, {w.emit(f'zext i32 {c.coordinate(layout, d, r)} to i64')}")
+            inside = c.both(inside, w.emit(f"icmp ult i64 {at}, {box.sizes[d]}"))
+        at = w.emit(f"zext i32 {c.coordinate(layout, len(shape) - 1, r)} to i64")
+        at = w.emit(f"add nsw i64 {box.starts[-1]}, {at}")
+        left = w.intrinsic("smin", "i64", 0, w.emit(f"sub nsw i64 {box.sizes[-1]}, {at}"), str(run))
+        inside = c.both(inside, w.emit(f"icmp sge i64 {at}, 0"))
+        left = w.intrinsic("smax", "i64", 0, w.emit(f"select i1 {inside}, i64 {left}, i64 0"), "0")
+        size = w.emit(f"trunc i64 {w.emit(f'mul i64 {left}, {width}')} to i32")
+        target = shared_pointer(c, base, layout, plan, width, r)
+        c.machine.boxes.copy(w, target, pointer, run * width, size, owner)

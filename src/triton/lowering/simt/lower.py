@@ -403,6 +403,7 @@ RULES: dict[str, Rule] = {
     "box_map": shared_tiles.box_map,
     "alloc_barriers": shared_tiles.alloc_barriers,
     "box_load": shared_tiles.box_load,
+    "box_copy": descriptors.box_copy,
     "barrier_wait": shared_tiles.barrier_wait,
     "box_store": shared_tiles.box_store,
     "dot_shared": shared_tiles.dot_shared,

@@ -54,6 +54,10 @@ class Boxes(Protocol):
         """Begins a copy of ``bytes`` in all to shared memory, which the barrier's open phase counts, where ``wanted``
         holds: in one warp at most."""
 
+    def copy(self, w: FunctionWriter, target: str, source: Cell, bytes: int, size: str, owner: str | None) -> None:
+        """One thread's part of a box: begins to copy ``size`` (i32) of at most 16 bytes, zeros behind them, as one of
+        the ``async_copy`` since the last commit."""
+
     def store(self, w: FunctionWriter, map: str, pieces: Pieces, address: str, update: str, first: str) -> None:
         """Writes or combines (``update``) from shared memory, which has been read when the ``first`` thread goes on."""
 

@@ -175,9 +175,9 @@ def told(c: Context, cells: Sequence[Cell], layout: LinearLayout | None, owner: 
 # Ops on global memory and which operand is the pointer; those that only read; those that may touch any memory.
 _GLOBAL = {
     "load": 0, "store": 0, "atomic_rmw": 0, "atomic_cas": 0, "atomic_poll": 0, "desc_load": 0, "desc_store": 0,
-    "async_copy": 2, "box_load": 4, "box_store": 2,
+    "async_copy": 2, "box_load": 4, "box_copy": 2, "box_store": 2,
 }  # fmt: skip
-_READS = frozenset({"load", "desc_load", "async_copy", "box_load"})
+_READS = frozenset({"load", "desc_load", "async_copy", "box_load", "box_copy"})
 _UNKNOWN = frozenset({"call", "extern", "inline_asm"})
 _SYNCHRONISING = frozenset({"atomic_rmw", "atomic_cas", "atomic_poll"})
 Accesses = dict[Value | None, set[Value | None]]

@@ -36,7 +36,7 @@ def inner_axis(buffer: Value) -> int:
     return inner
 
 
-def _pointer(c: Context, base: str, layout: LinearLayout, plan: SharedPlan, width: int, register: int) -> str:
+def shared_pointer(c: Context, base: str, layout: LinearLayout, plan: SharedPlan, width: int, register: int) -> str:
     """The shared pointer of the element in ``register`` of a tile at byte offset ``base``."""
     lane = [plan.address(v) * width for v in layout.lane]
     outer = [plan.address(v) * width for v in layout.outer]
@@ -71,7 +71,7 @@ def async_copy(c: Context, op: Op) -> None:
         inside = c.in_range(layout, r)
         if mask is not None and mask[r].text != "true":
             inside = c.both(inside, mask[r].text)
-        target = _pointer(c, base, own, plan, width, r)
+        target = shared_pointer(c, base, own, plan, width, r)
         c.machine.async_copy(c.w, target, pointers[r], count * width, inside, owner)
 
 
@@ -92,7 +92,9 @@ def shared_load(c: Context, op: Op) -> None:
     base = slot_address(c, buffer, slot)
     cells = []
     for r in range(0, layout.registers, plan.vector):
-        cells += c.get_shared(SHARED_POINTER + " " + _pointer(c, base, layout, plan, width, r), element, plan.vector)
+        cells += c.get_shared(
+            SHARED_POINTER + " " + shared_pointer(c, base, layout, plan, width, r), element, plan.vector
+        )
     c.set(op.results[0], cells)
 
 
@@ -106,7 +108,7 @@ def shared_store(c: Context, op: Op) -> None:
     cells = c.tile(value)
     c.block_barrier()
     for r in range(0, layout.registers, plan.vector):
-        pointer = _pointer(c, base, layout, plan, width, r)
+        pointer = shared_pointer(c, base, layout, plan, width, r)
         c.put_shared(f"{SHARED_POINTER} {pointer}", cells[r : r + plan.vector])
     c.machine.shared_written(c.w)
     c.block_barrier()
