@@ -62,7 +62,7 @@ class PipelineOptions:
     stages: int
     shared_bytes: int
     asynchronous: Callable[[Op], bool]
-    k_inside: Callable[[Op], bool]
+    k_inside: Callable[[Op], bool] = lambda op: False
     box_alignment: int = 1
     box_pieces: bool = False
 
