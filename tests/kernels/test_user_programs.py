@@ -96,3 +96,39 @@ def test_printed_indices_are_as_wide_as_their_axis(launch, capfd):
     expected += [f"{head}({j}, {i:3}) two: (operand 0) {i + j}" for j in range(2) for i in range(128)]
     expected += [f"{head}() two: (operand 1) 128"]
     assert sorted(line for line in lines if line.startswith(head)) == sorted(expected)
+
+
+@tl.core._aggregate
+class Scaled:
+    values: tl.tensor
+    factor: tl.tensor
+    shift: tl.constexpr
+
+    @triton.constexpr_function
+    def __init__(self, values, factor, shift):
+        self.values = values
+        self.factor = factor
+        self.shift = tl.constexpr(shift)
+
+    @triton.jit
+    def create(x, shift: tl.constexpr):
+        return Scaled(tl.load(x + tl.arange(0, 4)), 2.0, shift)
+
+    @triton.jit
+    def result(self):
+        return self.values * self.factor + self.shift
+
+
+@triton.jit
+def use_aggregates(x, out):
+    scaled = Scaled.create(x, 3)
+    for _ in range(2):
+        scaled = Scaled(scaled.values + 1, scaled.factor, shift=scaled.shift)
+    tl.store(out + tl.arange(0, 4), scaled.result())
+
+
+def test_aggregates_whose_init_is_a_constexpr_function(launch):
+    """The usual form of such classes: the function sets fields to run-time values, too."""
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    launch(use_aggregates, (1,), x, out)
+    np.testing.assert_array_equal(out, (x + 2) * 2 + 3)

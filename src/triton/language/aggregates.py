@@ -32,8 +32,13 @@ class _aggregate_type(base_type):
         return f"{self.cls.__name__}<{', '.join(t.mangle() for _, t in self.fields)}>"
 
 
+def _unwrapped(value: Any) -> Any:
+    return value.value if isinstance(value, constexpr) else value
+
+
 def _aggregate(cls: Any) -> Any:
-    """Class decorator. Annotated fields are set by the class's jitted ``__init__``, or in order when it has none."""
+    """Class decorator. Annotated fields are set by the class's ``__init__``, jitted or a ``constexpr_function``, or in
+    order when it has none."""
     names = list(getattr(cls, "__annotations__", {}))
 
     class aggregate_value(base_value):
@@ -46,7 +51,9 @@ def _aggregate(cls: Any) -> Any:
             made = object.__new__(this)
             generator = _generator or _semantic.generator
             init = cls.__dict__.get("__init__")
-            if isinstance(init, JITCallable):
+            if isinstance(init, ConstexprFunction):  # plain Python, on run-time values too
+                init.fn(made, *map(_unwrapped, args), **{name: _unwrapped(v) for name, v in kwargs.items()})
+            elif isinstance(init, JITCallable):
                 generator.call(init, [made, *args], kwargs)
             elif init is not None and inspect.isfunction(init):
                 extra = {"_semantic": _semantic} if "_semantic" in inspect.signature(init).parameters else {}
