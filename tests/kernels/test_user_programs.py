@@ -132,3 +132,146 @@ def test_aggregates_whose_init_is_a_constexpr_function(launch):
     x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
     launch(use_aggregates, (1,), x, out)
     np.testing.assert_array_equal(out, (x + 2) * 2 + 3)
+
+
+# Programs of libraries, whole
+
+
+@triton.jit
+def as_ordered_key(x):
+    """Bits of floats that compare as unsigned integers the way the floats do."""
+    top: tl.constexpr = 1 << (x.dtype.primitive_bitwidth - 1)
+    every: tl.constexpr = (1 << x.dtype.primitive_bitwidth) - 1
+    return x ^ tl.where((x & top) != 0, tl.full(x.shape, every, x.dtype), tl.full(x.shape, top, x.dtype))
+
+
+@triton.jit
+def from_ordered_key(x):
+    top: tl.constexpr = 1 << (x.dtype.primitive_bitwidth - 1)
+    every: tl.constexpr = (1 << x.dtype.primitive_bitwidth) - 1
+    return x ^ tl.where((x & top) == 0, tl.full(x.shape, every, x.dtype), tl.full(x.shape, top, x.dtype))
+
+
+@triton.jit
+def top_experts(
+    logits, values, indices, rows, n, ROWS: tl.constexpr, N: tl.constexpr, K: tl.constexpr, B: tl.constexpr
+):
+    bits: tl.constexpr = logits.dtype.element_ty.primitive_bitwidth
+    key_type: tl.constexpr = tl.dtype(f"uint{bits}")
+    pair_type: tl.constexpr = tl.dtype(f"uint{bits * 2}")
+    steps: tl.constexpr = N // B - 1
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    valid = row[:, None] < rows
+    column = steps * B + tl.arange(0, B)
+    source = logits + row[:, None] * n + column[None, :]
+    x = tl.load(source, valid & (column < n)[None, :], other=float("-inf"))
+    key = (as_ordered_key(x.to(key_type, bitcast=True)).to(pair_type) << 16) | (N - column)[None, :]
+    best = tl.topk(key, K, dim=1)
+    for _ in (tl.static_range if steps <= 4 else range)(steps):
+        best = tl.bitonic_merge(best)
+        source -= B
+        column -= B
+        x = tl.load(source, valid, other=float("-inf"))
+        key = (as_ordered_key(x.to(key_type, bitcast=True)).to(pair_type) << 16) | (N - column)[None, :]
+        best = tl.maximum(best, tl.topk(key, K, dim=1))
+    best = tl.sort((best << (2 * bits - 16)) | (best >> 16), dim=1, descending=True)
+    index = N - (best >> (2 * bits - 16)).to(tl.uint32)
+    value = from_ordered_key(best.to(key_type)).to(logits.dtype.element_ty, bitcast=True)
+    place = row[:, None] * K + tl.arange(0, K)[None, :]
+    tl.store(values + place, value, valid)
+    tl.store(indices + place, index, valid)
+
+
+@pytest.mark.parametrize("name", ["float16", "float32"])
+def test_routing_by_packed_keys(launch, name):
+    logits = np.random.default_rng(0).standard_normal((13, 50)).astype(name)
+    values, indices = np.zeros((13, 4), name), np.zeros((13, 4), np.int16)
+    launch(top_experts, (4,), logits, values, indices, 13, 50, ROWS=4, N=64, K=4, B=32)
+    expected = np.sort(np.argsort(-logits, 1, kind="stable")[:, :4], 1)
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, 1))
+
+
+@triton.heuristics({"STORE_LAST": lambda args: args["last"] is not None})
+@triton.jit(do_not_specialize=["T"])
+def chunk_states(
+    k, v, g, states, last, T, K: tl.constexpr, V: tl.constexpr, BT: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
+    STORE_LAST: tl.constexpr,
+):  # fmt: skip
+    i_k, i_v = tl.program_id(0), tl.program_id(1)
+    state = tl.zeros([BK, BV], dtype=tl.float32)
+    for t in range(tl.cdiv(T, BT)):
+        into = tl.make_block_ptr(states + t * K * V, (K, V), (V, 1), (i_k * BK, i_v * BV), (BK, BV), (1, 0))
+        tl.store(into, state.to(into.dtype.element_ty), boundary_check=(0, 1))
+        keys = tl.make_block_ptr(k, (K, T), (1, K), (i_k * BK, t * BT), (BK, BT), (0, 1))
+        rows = tl.make_block_ptr(v, (T, V), (V, 1), (t * BT, i_v * BV), (BT, BV), (1, 0))
+        at = t * BT + tl.arange(0, BT)
+        decay = tl.load(tl.max_contiguous(tl.multiple_of(g + at, BT), BT), mask=at < T, other=0.0)
+        end = tl.load(g + min((t + 1) * BT, T) - 1)
+        b_v = tl.load(rows, boundary_check=(0, 1))
+        state *= tl.exp(end)
+        state += tl.dot(
+            tl.load(keys, boundary_check=(0, 1)),
+            (b_v * tl.exp(end - decay)[:, None]).to(b_v.dtype),
+            input_precision="ieee",
+        )
+    if STORE_LAST:
+        into = tl.make_block_ptr(last, (K, V), (V, 1), (i_k * BK, i_v * BV), (BK, BV), (1, 0))
+        tl.store(into, state.to(into.dtype.element_ty), boundary_check=(0, 1))
+
+
+@pytest.mark.parametrize("store_last", [False, True])
+def test_states_of_chunked_linear_attention(launch, store_last):
+    rng = np.random.default_rng(0)
+    length, K, V, BT = 40, 24, 20, 16
+    k, v = rng.standard_normal((length, K)).astype("f4"), rng.standard_normal((length, V)).astype("f4")
+    g = np.concatenate([-rng.random(min(BT, length - c)).cumsum() for c in range(0, length, BT)]).astype("f4")
+    states, last = np.full((3, K, V), 7, "f4"), np.full((K, V), 7, "f4")
+    launch(chunk_states, (2, 2), k, v, g, states, last if store_last else None, T=length, K=K, V=V, BT=BT, BK=16, BV=16)
+    state = np.zeros((K, V))
+    for chunk, start in enumerate(range(0, length, BT)):
+        np.testing.assert_allclose(states[chunk], state, rtol=1e-4, atol=1e-4)
+        part = slice(start, start + BT)
+        end = g[part][-1]
+        state = state * np.exp(end) + k[part].T @ (v[part] * np.exp(end - g[part])[:, None])
+    np.testing.assert_allclose(last, state if store_last else np.full((K, V), 7), rtol=1e-4, atol=1e-4)
+
+
+@triton.jit
+def unpack_awq(packed, scales, zeros, out, columns, rows, group, BX: tl.constexpr, BY: tl.constexpr):
+    x, y = tl.program_id(0) * BX + tl.arange(0, BX), tl.program_id(1) * BY + tl.arange(0, BY)
+    wide = tl.program_id(0) * BX * 8 + tl.arange(0, BX * 8)
+    inside = (y < rows)[:, None] & (x < columns)[None, :]
+    weights = tl.load(packed + columns * y[:, None] + x[None, :], inside, 0)
+    for _ in tl.static_range(3):
+        weights = tl.interleave(weights, weights)
+    order = ((tl.arange(0, 2) * 4)[None, :] + tl.arange(0, 4)[:, None]).reshape(8)
+    shifts = tl.reshape(tl.broadcast_to((order * 4)[None, :], (BY * BX, 8)), (BY, BX * 8))
+    weights = (weights >> shifts) & 0xF
+    row = tl.program_id(1) * BY // group + tl.arange(0, 1)
+    zero = tl.load(zeros + columns * row[:, None] + x[None, :], (x < columns)[None, :], 0)
+    for _ in tl.static_range(3):
+        zero = tl.interleave(zero, zero)
+    zero = (tl.broadcast_to(zero, (BY, BX * 8)) >> shifts) & 0xF
+    valid = (wide < columns * 8)[None, :]
+    scale = tl.load(scales + columns * 8 * row[:, None] + wide[None, :], valid, 0.0)
+    result = (weights - zero) * tl.broadcast_to(scale, (BY, BX * 8))
+    tl.store(
+        out + columns * 8 * y[:, None] + wide[None, :], result.to(out.type.element_ty), (y < rows)[:, None] & valid
+    )
+
+
+def test_interleaved_4_bit_weights(launch):
+    rng = np.random.default_rng(0)
+    rows, columns, group = 64, 10, 32
+    weights = rng.integers(0, 16, (rows, columns, 8), dtype=np.uint32)
+    zeros = rng.integers(0, 16, (rows // group, columns, 8), dtype=np.uint32)
+    scales = rng.random((rows // group, columns * 8)).astype(np.float16)
+    place = np.array([0, 4, 1, 5, 2, 6, 3, 7], np.uint32) * 4
+    packed, packed_zeros = ((v << place).sum(-1, dtype=np.uint32).view(np.int32) for v in (weights, zeros))
+    out = np.zeros((rows, columns * 8), np.float16)
+    launch(unpack_awq, (2, 2), packed, scales, packed_zeros, out, columns, rows, group, BX=8, BY=32)
+    at = np.arange(rows) // group
+    difference = weights.astype(np.float32) - zeros[at].astype(np.float32)
+    expected = difference.reshape(rows, -1) * scales[at].astype(np.float32)
+    np.testing.assert_allclose(out, expected, rtol=2e-3)

@@ -32,6 +32,17 @@ class _aggregate_type(base_type):
         return f"{self.cls.__name__}<{', '.join(t.mangle() for _, t in self.fields)}>"
 
 
+def _fields(cls: Any, names: list[str], args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Values by field, for a class without ``__init__``; its own attributes are the defaults."""
+    values = dict(zip(names, args, strict=False)) | kwargs
+    for name in names:
+        if name not in values and hasattr(cls, name):
+            values[name] = getattr(cls, name)
+    if len(args) > len(names) or set(values) != set(names):
+        raise TypeError(f"{cls.__name__}: expected the fields {', '.join(names)}")
+    return values
+
+
 def _unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 
@@ -59,13 +70,7 @@ def _aggregate(cls: Any) -> Any:
                 extra = {"_semantic": _semantic} if "_semantic" in inspect.signature(init).parameters else {}
                 init(made, *args, **extra, **kwargs)
             else:
-                values = dict(zip(names, args, strict=False)) | kwargs
-                for name in names:
-                    if name not in values and hasattr(cls, name):
-                        values[name] = getattr(cls, name)
-                if len(args) > len(names) or set(values) != set(names):
-                    raise TypeError(f"{cls.__name__}: expected the fields {', '.join(names)}")
-                for name, value in values.items():
+                for name, value in _fields(cls, names, args, kwargs).items():
                     setattr(made, name, value)
             for name in names:
                 if name not in made.__dict__:
