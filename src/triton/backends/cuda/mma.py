@@ -190,22 +190,20 @@ class _Product:
             dict(zip(n[-self.rank :], bit_positions(x.shape), strict=True))
             for n, x in zip(names, self.layouts, strict=True)
         ]
-        for tile in self.tiles(bits[2]):
-            registers = [where[2][self.flat(bits[2], self.inner(tile, row, column))] for row, column in self.places()]
-            cells = [acc[r] for r in registers]
-            for step in range(self.steps()):
+        tiles = [
+            (tile, [where[2][self.flat(bits[2], self.inner(tile, row, column))] for row, column in self.places()])
+            for tile in self.tiles(bits[2])
+        ]
+        # Steps along K outermost: what is read for one of them need not be held until all tiles have had it.
+        for step in range(self.steps()):
+            for tile, registers in tiles:
+                cells = [acc[r] for r in registers]
                 for x, y in self.terms():
-                    a = [
-                        parts_a[x][where[0][f]] if f is not None else None
-                        for f in self.fragment(bits[0], "m", tile, step)
-                    ]
-                    b = [
-                        parts_b[y][where[1][f]] if f is not None else None
-                        for f in self.fragment(bits[1], "n", tile, step)
-                    ]
+                    a = _picked(parts_a[x], where[0], self.fragment(bits[0], "m", tile, step))
+                    b = _picked(parts_b[y], where[1], self.fragment(bits[1], "n", tile, step))
                     cells = self.issue(a, b, cells)
-            for r, cell in zip(registers, cells, strict=True):
-                acc[r] = cell
+                for r, cell in zip(registers, cells, strict=True):
+                    acc[r] = cell
         return [casts.cast(self.w, cell, acc_kind) for cell in acc]
 
     # Which elements -------------------------------------------------------------------------------------------------
@@ -357,6 +355,10 @@ class _Product:
         for start in range(0, len(cells), mma.pack):
             found.append(register(w, cells[start : start + mma.pack]))
         return found
+
+
+def _picked(cells: Sequence[Cell], where: dict[int, int], elements: Sequence[int | None]) -> list[Cell | None]:
+    return [None if element is None else cells[where[element]] for element in elements]
 
 
 def round_tf32(w: FunctionWriter, cell: Cell) -> Cell:
