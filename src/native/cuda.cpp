@@ -228,8 +228,8 @@ class Cuda : public Driver {
       box[d] = static_cast<unsigned>(plan.box[d]);
       if (d) strides[d - 1] = parts[2 * rank - d] * kBytes[plan.type];
     }
-    if (empty) {  // the kernel looks far outside of the one element
-      for (size_t d = 0; d < rank; ++d) sizes[d] = 1;
+    if (empty) {  // the kernel looks far outside of the one element; no stride, so that no address lies far away
+      for (size_t d = 0; d < rank; ++d) sizes[d] = 1, strides[d] = 0;
       if (!some_memory(&parts[0], error)) return false;
     }
     void* base = reinterpret_cast<void*>(static_cast<uintptr_t>(parts[0]));
