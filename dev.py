@@ -412,6 +412,7 @@ def package(wanted: str, variants: str = "cpu") -> Built:
 
 def llvm_headers() -> tuple[Path, Path]:
     """The test environment's Python and the folder of LLVM's C headers in it."""
+    prepare_machine()
     python = make_venv(DEV / "venv", (*BUILD, *test_extra(), *CHECKS, *TOOLS))
     code = "import mlc_llvm_static as llvm; print(llvm.get_prefix())"
     shown = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, env=environment())

@@ -59,7 +59,9 @@ def clang(cache: Path, folder: Path) -> Path:
         with zipfile.ZipFile(_wheel(CLANG, cache)) as wheel:
             name = next(name for name in wheel.namelist() if name.endswith(".tar.xz"))
             with wheel.open(name) as file, tarfile.open(fileobj=file, mode="r|xz") as archive:
-                archive.extractall(folder.parent, filter="data")
+                # Debian 12's Python has no filters yet; newer ones warn without.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                archive.extractall(folder.parent)
         (folder.parent / "smol-clang").rename(folder)
         for old, new in (("clang", "clang++"), ("lld", "ld.lld")):
             (folder / f"bin/{new}.exe").hardlink_to(folder / f"bin/{old}.exe")
