@@ -105,3 +105,34 @@ def test_numbers_of_microscaling_formats() -> None:
     assert fp8e8m0_to_float32(every)[255].isnan()
     with pytest.raises(ValueError, match="data or size"):
         MXFP4Tensor()
+
+
+def test_linear_layouts_by_hand() -> None:
+    from triton.tools import LinearLayout
+
+    lanes, warps = LinearLayout.identity_1d(8, "lane", "x"), LinearLayout.identity_1d(4, "warp", "x")
+    both = lanes * warps
+    assert both.bases == [("lane", [[1], [2], [4]]), ("warp", [[8], [16]])] and both.out_dims == [("x", 32)]
+    assert both.apply({"lane": 5, "warp": 2}) == {"x": 21}
+    swapped = LinearLayout.from_bases([("r", [[1, 0], [0, 1]]), ("l", [[2, 0], [0, 2]])], ["x", "y"])
+    assert swapped.get_matrix_view() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]
+    assert swapped.invert().bases == [("x", [[1, 0], [0, 1]]), ("y", [[2, 0], [0, 2]])]
+    wide = LinearLayout.from_bases([("u", [[1, 1], [0, 1], [2, 0], [0, 2]])], ["x", "y"])
+    moved = swapped.invert_and_compose(wide)  # the u that lies where each r and l does
+    assert moved.bases == [("r", [[3], [2]]), ("l", [[4], [8]])] and moved.out_dims == [("u", 16)]
+    assert moved.compose(wide) == swapped and swapped.compose(swapped.invert()).is_invertible()
+    strided, zeros = LinearLayout.strided_1d(4, 2, "r", "x"), LinearLayout.zeros_1d(4, "w", "x")
+    assert strided.is_injective() and not strided.is_surjective()
+    assert zeros.is_surjective() and not zeros.is_injective() and (zeros * lanes).out_dims == [("x", 8)]
+    assert (zeros * lanes).pseudoinvert().compose(zeros * lanes) == LinearLayout.identity_1d(8, "x", "x")
+    assert str(strided) == "\n - r=1 -> (2)\n   r=2 -> (4)\nwhere out dims are: [x (size 8)]"
+    for wrong in (
+        lambda: LinearLayout.identity_1d(6, "a", "b"),
+        lambda: LinearLayout.from_bases([("r", [[1], [2]])], ["o"], [8]),
+        lambda: LinearLayout.from_bases([("r", [[9]])], ["o"], [8], False),
+        lambda: lanes.apply({"warp": 1}),
+        lambda: strided.invert(),
+        lambda: strided.pseudoinvert(),
+    ):
+        with pytest.raises(ValueError):
+            wrong()

@@ -12,5 +12,5 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "LinearLayout":
-        return importlib.import_module("triton.layouts.linear").LinearLayout
+        return importlib.import_module("triton.tools.linear_layout").LinearLayout
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
