@@ -136,3 +136,17 @@ def test_linear_layouts_by_hand() -> None:
     ):
         with pytest.raises(ValueError):
             wrong()
+
+
+@triton.jit(debug=True)
+def needs_positive(x):
+    tl.device_assert(tl.load(x) > 0, "must be positive")
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_assertions_of_functions_made_for_debugging(interpret: bool) -> None:
+    needs_positive[(1,)](np.ones(1, np.float32))
+    with triton.knobs.runtime.scope():
+        triton.knobs.runtime.interpret = interpret
+        with pytest.raises(Exception, match="assertion failed: must be positive"):
+            needs_positive[(1,)](-np.ones(1, np.float32))

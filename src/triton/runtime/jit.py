@@ -542,6 +542,8 @@ class JITFunction(JITCallable, KernelInterface[T]):
             hook(*args, **kwargs)
         binder = Binder(self.__name__, self.params)
         values, options = binder.bind(args, kwargs)
+        if self.debug or knobs.runtime.debug:
+            options = {**options, "debug": True}
         check_options(binder, options, frozenset(vars(compiler.make_backend(compiler.HOST).parse_options({}))))
         signature, constexprs, attrs = signature_of(self.params, values, binder.specialize(values))
         source = compiler.ASTSource(self, signature, constexprs, attrs)
