@@ -27,6 +27,7 @@ GROUP_WARPS = 4
 ROWS = 64
 MAX_COLUMNS = 256
 STEP_BYTES = 32
+ADDRESS_FIELD = 0x3FFF  # 14 bits, in units of 16 bytes
 _FLOATS = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8e4m3": "e4m3", "f8e5m2": "e5m2"}
 _SWIZZLE_CODE = {128: 1, 64: 2, 32: 3, 16: 0}
 
@@ -127,7 +128,7 @@ class _Shared:
         """The descriptor's constant part: leading and stride byte offsets, swizzling mode."""
         leading = self.rows * self.panel if self.outer_inner else 16
         stride = 8 * self.panel
-        return (leading >> 4 & 0x3FFF) << 16 | (stride >> 4 & 0x3FFF) << 32 | _SWIZZLE_CODE[self.panel] << 62
+        return (leading >> 4 & ADDRESS_FIELD) << 16 | (stride >> 4 & ADDRESS_FIELD) << 32 | _SWIZZLE_CODE[self.panel] << 62
 
     def offset(self, outer: int, k: int) -> int:
         """Bytes from the operand's start to row (column) ``outer`` and k-index ``k``; multiples of what a descriptor
@@ -221,7 +222,8 @@ class _Product:
             address = operand.base
             if group != "0":
                 address = w.emit(f"add nuw nsw i32 {address}, {self.group_offset(operand, group)}")
-            base = w.emit(f"lshr exact i32 {address}, 4")
+            # In a cluster the bits above say which block's shared memory it is; they are no part of the field.
+            base = w.emit(f"and i32 {w.emit(f'lshr exact i32 {address}, 4')}, {ADDRESS_FIELD}")
             if bits & 0xFFFFFFFF:
                 base = w.emit(f"or i32 {base}, {bits & 0xFFFFFFFF}")
             self.starts[key] = base
