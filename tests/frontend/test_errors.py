@@ -546,6 +546,26 @@ def test_what_can_be_polled():
     check(time, ("*i32",), "atomic_poll: timeout_ns: expected an integer or None, got float 1.5")
 
 
+def test_bad_values_are_named():
+    def shape(p):
+        tl.full(None, 1, tl.int32)
+
+    def tuples(p):
+        (p, p) + tl.program_id(0)
+
+    def multiple(p):
+        tl.multiple_of(p, 0)
+
+    def assembly(p):
+        tl.inline_asm_elementwise("nop", "=r,r", [1], dtype=tl.int32, is_pure=True, pack=0)
+
+    check(shape, ("*i32",), "full: shape: expected a tuple of ints, got None")
+    check(multiple, ("*i32",), "multiple_of: values: must be at least 1, got 0")
+    check(assembly, ("*i32",), "inline_asm_elementwise: pack: must be at least 1, got 0")
+    found = message(tuples, "*i32")
+    assert found.startswith("+: not supported between a tuple") and found.endswith("and a run-time int32")
+
+
 def test_errors_survive_pickling():
     def kernel(p):
         tl.load(1)

@@ -403,3 +403,15 @@ def test_program_ids(launch, grid):
     launch(grid_kernel, grid, z, z.raw.size)
     w, y, x = np.meshgrid(range(gz), range(gy), range(gx), indexing="ij")
     np.testing.assert_array_equal(z.raw, (x + 100 * y + 10000 * w + 1000000 * gz).reshape(-1))
+
+
+@triton.jit
+def null_kernel(z, n):
+    tl.store(z, tl.load((n.to(tl.int64) * 0).to(tl.pointer_type(tl.int32))))
+
+
+def test_a_null_pointer_is_an_error(launch, backend):
+    if backend not in ("interpreter", "cpu"):
+        pytest.skip("a fault ends the CUDA context")
+    with pytest.raises(RuntimeError, match="address 0x0|segmentation fault at 0x0"):
+        launch(null_kernel, (1,), np.zeros(1, np.int32), 5)

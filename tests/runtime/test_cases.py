@@ -356,6 +356,23 @@ def test_what_cannot_be_coded_is_an_exception_with_its_line_G20(text: str, const
     assert out[0] == 5
 
 
+def test_packed_assembly_is_refused_with_its_line_G20() -> None:
+    with pytest.raises(TritonError, match=r"test_cases.py:(?s:.*)pack > 1\) is not supported"):
+        packed_kernel[(1,)](np.zeros(4, "i1"))
+
+
+@triton.jit
+def packed_kernel(out):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, 4)
+    x = tl.load(out + i)
+    tl.store(out + i, tl.inline_asm_elementwise("nop", "=r,r", [x], dtype=tl.int8, is_pure=True, pack=4))
+
+
+def test_a_class_is_no_argument() -> None:
+    with pytest.raises(TypeError, match="argument 'out': a value of type type cannot be passed to a kernel"):
+        store_kernel[(1,)](int, 1)
+
+
 @triton.jit
 def byte_kernel(out, value: tl.int8):  # type: ignore[no-untyped-def]
     tl.store(out, value)

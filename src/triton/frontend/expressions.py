@@ -210,8 +210,10 @@ def binary(g: Generator, op: type, a: Any, b: Any) -> Any:
             raise TypeError(f"{_SYMBOL[op]}: not supported between {describe(a)} and {describe(b)}")
         return wrap(_FOLD[op](a.value, b.value))
     if isinstance(a, tuple) or isinstance(b, tuple):
-        if isinstance(a, tuple) and op in (ast.Add, ast.Mult):
-            return a + b if op is ast.Add else a * b
+        if op is ast.Add and isinstance(a, tuple) and isinstance(b, tuple):
+            return a + b
+        if op is ast.Mult and isinstance(a, tuple) and isinstance(b, constexpr) and isinstance(b.value, int):
+            return a * b
         raise TypeError(f"{_SYMBOL[op]}: not supported between {describe(a)} and {describe(b)}")
     if isinstance(a, (tensor, constexpr)) and isinstance(b, (tensor, constexpr)):
         emit = _EMIT.get(op)

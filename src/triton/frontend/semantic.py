@@ -479,6 +479,8 @@ class TritonSemantic:
         shape = unwrap(shape)
         if isinstance(shape, (int, tensor)):
             shape = (shape,)
+        if not hasattr(shape, "__iter__") or isinstance(shape, str):
+            raise TypeError(f"{what}: expected a tuple of ints, got {describe(shape)}")
         return tuple(self.constexpr_int(s, what) for s in shape)
 
     def axis_argument(self, axis: Any, rank: int, what: str) -> int:

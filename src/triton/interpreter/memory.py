@@ -15,6 +15,8 @@ import numpy.typing as npt
 from .errors import MemoryFault
 
 Array = npt.NDArray[Any]
+_NULL_PAGE = 4096
+"""Below this address nobody has memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Memory:
     def _view(self, addresses: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
         low, high = int(addresses.min()), int(addresses.max())
         self._check(addresses, dtype.itemsize)
+        if low < _NULL_PAGE:
+            raise MemoryFault(f"access to address {low:#x}")
         view = np.asarray(_Window(low, high - low + 1, dtype))
         return view, (addresses - np.uint64(low)).astype(np.int64)
 

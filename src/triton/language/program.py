@@ -47,6 +47,8 @@ def _hint(input: Any, values: Any, name: str, what: str, s: TritonSemantic) -> A
     rank = max(1, len(x.type.shape))
     if len(numbers) != rank:
         raise ValueError(f"{what}: values: expected {rank}, one for each axis, got {len(numbers)}")
+    if min(numbers) < 1:
+        raise ValueError(f"{what}: values: must be at least 1, got {min(numbers)}")
     return tensor(s.op("hint", [x.handle], x.type.ir, {name: numbers}), x.type)
 
 
@@ -280,6 +282,8 @@ def inline_asm_elementwise(
     """
     s, what = _semantic, "inline_asm_elementwise"
     text, rules, per_call = unwrap(asm), unwrap(constraints), s.constexpr_int(pack, f"{what}: pack")
+    if per_call < 1:
+        raise ValueError(f"{what}: pack: must be at least 1, got {per_call}")
     members = args.values if isinstance(args, tuple) else list(args)
     values = s.broadcast_all([s.to_tensor(unwrap(a), f"{what}: args") for a in members], what)
     shape = values[0].type.shape if values else ()

@@ -35,7 +35,7 @@ def extern_rule(w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell]:
 def assembly_rule(w: FunctionWriter, op: Op, args: Sequence[Cell]) -> list[Cell]:
     """Puts the assembly text in once for each lane; operands are in registers of their own."""
     if op.attrs.get("pack", 1) != 1:
-        raise IRError("inline assembly of more than one element at a time (pack > 1) has no lowering for this target")
+        raise IRError("inline assembly with pack > 1 must be refused before")
     types = [scalar_type(element_of(r.type)) for r in op.results]
     result_type = types[0] if len(types) == 1 else "{ " + ", ".join(types) + " }"
     text = "".join(

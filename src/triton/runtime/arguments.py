@@ -406,7 +406,7 @@ def _specialize_other(arg: Any, is_const: bool, specialize: bool, align: bool) -
         return "constexpr", arg
     if _is_numpy_scalar(arg) and str(arg.dtype) == "bool":
         return "u1", None
-    if hasattr(arg, "__index__"):  # NumPy's bool has it up to NumPy 2.2
+    if hasattr(type(arg), "__index__"):  # NumPy's bool has it up to NumPy 2.2
         return _specialize_int(arg.__index__(), specialize, align)
     if hasattr(arg, "__float__") and _is_numpy_scalar(arg):
         return "fp32", None

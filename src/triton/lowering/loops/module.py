@@ -54,6 +54,7 @@ def lower(module: Module, machine: Machine, features: Features, attributes: str 
     group = writer.attributes("nounwind null_pointer_is_valid " + attributes)
     kernel = module.kernel
     functions = _callees_first(module, kernel)
+    _refuse_packed_assembly(functions)
     for function in functions:
         siblings.merge(function)
         chains.join(function)
@@ -63,6 +64,13 @@ def lower(module: Module, machine: Machine, features: Features, attributes: str 
         callees[function.name] = _function(writer, function, machine, callees, group)
     scratch = _kernel(writer, kernel, machine, callees, group)
     return Lowered(writer.text(), kernel.name, scratch, checks.waits(functions))
+
+
+def _refuse_packed_assembly(functions: list[Function]) -> None:
+    for function in functions:
+        for op in function.body.walk():
+            if op.kind == "inline_asm" and op.attrs.get("pack", 1) != 1:
+                raise Unsupported("inline assembly of several elements at a time (pack > 1) is not supported here", op)
 
 
 def _callees_first(module: Module, kernel: Function) -> list[Function]:
