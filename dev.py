@@ -44,6 +44,7 @@ DEV = Path(os.environ.get("TRITON_DEV_DIR") or ROOT / ".dev").resolve()
 
 TOOLS = ("py-rattler-build>=0.73", "py-rattler>=0.28", "zstandard", "packaging", "pyyaml")
 LLVM = ("mlc-llvm-static==23.1.1.*", "mlc-llvm-static-extra-targets==23.1.1.*")
+TORCH = "torch==2.13.0+cpu"
 BUILD = ("cmake>=3.26", "ninja>=1.11", *LLVM)
 # Beside pyproject's `test` extra: what the tests of packaging and style need.
 CHECKS = ("numpy>=1.23", "jinja2", "pyyaml", "ruff", "mypy")
@@ -229,6 +230,17 @@ def make_venv(folder: Path, requirements: Sequence[str], base: str = sys.executa
     call(python, "-m", "pip", "install", "-qq", "--prefer-binary", *requirements)
     stamp.write_text(wanted)
     return python
+
+
+def add_torch(python: Path) -> None:
+    """A CPU build of PyTorch for the tests that need one, where pip finds such a build: those for GPUs, which the usual
+    index has for Linux, are gigabytes. Without it these tests are skipped."""
+    if runs(str(python), "-c", "import torch"):
+        return
+    say(f"adding {TORCH}")
+    found = subprocess.run([python, "-m", "pip", "install", "-qq", TORCH], capture_output=True, text=True)
+    if found.returncode:
+        say(f"pip has no {TORCH} here: tests with torch are skipped")
 
 
 def use_sources(python: Path) -> None:
@@ -485,6 +497,7 @@ def build_in_place() -> Path:
     """Builds the native core into src/triton/_C and returns the Python of the test environment."""
     cc, cxx = prepare_machine()
     python = make_venv(DEV / "venv", (*BUILD, *test_extra(), *CHECKS, *TOOLS))
+    add_torch(python)
     use_sources(python)
     tree = DEV / "build"
     site = subprocess.run(

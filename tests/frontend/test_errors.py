@@ -551,7 +551,8 @@ def test_bad_values_are_named():
         tl.full(None, 1, tl.int32)
 
     def tuples(p):
-        (p, p) + tl.program_id(0)
+        pair = (p, p)
+        pair + tl.program_id(0)
 
     def multiple(p):
         tl.multiple_of(p, 0)
