@@ -275,3 +275,53 @@ def test_interleaved_4_bit_weights(launch):
     difference = weights.astype(np.float32) - zeros[at].astype(np.float32)
     expected = difference.reshape(rows, -1) * scales[at].astype(np.float32)
     np.testing.assert_allclose(out, expected, rtol=2e-3)
+
+
+@triton.jit
+def sum_of(a, b):
+    return a + b
+
+
+@triton.jit
+def calculate(x, y, out, OP: tl.constexpr):
+    a, b = tl.load(x), tl.load(y)
+    if OP == "add":
+        result = a + b
+    elif OP == "sub":
+        result = a - b
+    elif OP == "mul":
+        result = a * b
+    elif OP == "free":
+        result = tl.mul(a, b, sanitize_overflow=False)
+    else:  # nor in what reduces, nor in the library's own functions
+        result = tl.reduce(tl.full([4], 1, a.dtype) << 30, 0, sum_of) + (tl.randint(a, b) & 1).to(a.dtype) * 0
+    tl.store(out, result)
+
+
+@pytest.mark.parametrize(
+    "op, name, a, b",
+    [("add", "int32", 2**31 - 1, 1), ("sub", "int32", -(2**31), 1), ("mul", "int32", 2**30, 2),
+     ("add", "int8", 100, 100), ("add", "uint32", 2**32 - 1, 1), ("sub", "uint32", 0, 1), ("mul", "int16", -300, 300)],
+)  # fmt: skip
+def test_overflow_is_an_error_under_debug(launch, op, name, a, b):
+    x, y, out = np.array([a], name), np.array([b], name), np.zeros(1, name)
+    exact = {"add": a + b, "sub": a - b, "mul": a * b}[op]
+    launch(calculate, (1,), x, y, out, OP=op)
+    assert out.astype(object)[0] == (exact - np.iinfo(name).min) % 2 ** (8 * out.itemsize) + np.iinfo(name).min
+    launch(calculate, (1,), x, y, out, OP=op, debug=True, sanitize_overflow=False)
+    if launch.keywords["backend"] == "cuda":
+        return  # a failed assertion there ends the process's use of the device
+    with pytest.raises(Exception, match=f"{name} overflow detected for operation {op}"):
+        launch(calculate, (1,), x, y, out, OP=op, debug=True)
+
+
+def test_no_overflow_no_error_under_debug(launch):
+    one, out = np.array([2**31 - 2], np.int32), np.zeros(1, np.int32)
+    launch(calculate, (1,), one, np.array([1], np.int32), out, OP="add", debug=True)
+    assert out[0] == 2**31 - 1
+    launch(calculate, (1,), one, np.array([2], np.int32), out, OP="free", debug=True)
+    assert out[0] == -4
+    launch(calculate, (1,), one, one, out, OP="reduce", debug=True)
+    assert out[0] == 0
+    wide = np.array([2**63 - 1], np.int64)
+    launch(calculate, (1,), wide, wide, np.zeros(1, np.int64), OP="add", debug=True)  # 64 bits are not checked

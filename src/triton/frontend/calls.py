@@ -234,7 +234,9 @@ def call_in_region(g: Generator, fn: Any, block: Block, args: list[Any]) -> list
     """Emits a call of ``fn`` into ``block`` and gives its results as a list: combine functions of reductions and
     scans."""
     with g.inside(block):
+        outer, g.in_region = g.in_region, True
         result = call(g, fn, args, {})
+        g.in_region = outer
         members = result.values if isinstance(result, tuple) else [result]
         for i, member in enumerate(members):
             if not isinstance(member, (tensor, constexpr)):

@@ -11,6 +11,7 @@ from typing import Any
 
 from triton import knobs
 
+from . import dtypes as dt
 from .dtypes import base_type
 from .generator import MISSING, BoundMethod, Generator, expression, wrap
 from .source import JITCallable
@@ -172,6 +173,7 @@ _EMIT: dict[type, Any] = {
     ast.BitOr: lambda s, a, b: s.bitwise("or", a, b, "|"),
     ast.BitXor: lambda s, a, b: s.bitwise("xor", a, b, "^"),
 }
+_COUNTED: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 _DUNDER: dict[type, str] = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -220,8 +222,31 @@ def binary(g: Generator, op: type, a: Any, b: Any) -> Any:
         if emit is None:
             hint = "use tl.dot" if op is ast.MatMult else "multiply, or use tl.exp2/libdevice.pow"
             raise TypeError(f"{_SYMBOL[op]}: not supported between run-time values; {hint}")
+        if op in _COUNTED:
+            check_overflow(g, _COUNTED[op], a, b)
         return emit(g.semantic, a, b)
     return user_operator(g, op, a, b)
+
+
+def check_overflow(g: Generator, kind: str, a: Any, b: Any) -> None:
+    """Where debug and sanitize_overflow are on: an assertion that integers narrower than 64 bits do not wrap. Not in
+    the language's own functions, nor in what reductions combine with."""
+    s = g.semantic
+    if not (getattr(s.options, "debug", False) and getattr(s.options, "sanitize_overflow", False)):
+        return
+    if g.in_region or g.scope.fn.module.startswith("triton.language"):
+        return
+    if any(isinstance(v, tensor) and v.type.scalar.is_ptr() for v in (a, b)):
+        return
+    x, y = s.pair(a, b, kind)
+    element = x.type.scalar
+    if not element.is_int() or element.is_bool() or element.int_bitwidth >= 64:
+        return
+    exact = s.binary(kind, s.cast(x, dt.int64), s.cast(y, dt.int64), kind)
+    high = s.compare("le", exact, element.get_int_max_value(), kind)
+    inside = s.bitwise("and", high, s.compare("ge", exact, element.get_int_min_value(), kind), kind)
+    if s.known(inside) is not True:
+        s.builder.emit("assert", [inside.handle], [], {"message": f"{element} overflow detected for operation {kind}"})
 
 
 def user_operator(g: Generator, op: type, a: Any, b: Any) -> Any:

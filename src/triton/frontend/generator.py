@@ -124,6 +124,7 @@ class Generator:
         self.semantic = TritonSemantic(self.builder, options, capabilities, self)
         self.scope: Scope = None  # type: ignore[assignment]
         self.node: Any = None
+        self.in_region = False  # within what a reduction, scan or map applies
         self.copies = 0  # how often statements were emitted again after a conditional return
         self.functions: dict[Any, Any] = {}  # functions made for noinline calls, by callee and argument types
 

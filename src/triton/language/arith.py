@@ -6,6 +6,7 @@ import builtins
 from enum import Enum
 from typing import Any
 
+from triton.frontend.expressions import check_overflow
 from triton.frontend.semantic import TritonSemantic
 from triton.frontend.values import builtin, constexpr, describe, tensor, unwrap
 
@@ -32,19 +33,25 @@ def propagates(value: Any, what: str) -> bool:
 
 @builtin
 def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> tensor:
-    """x + y. Integers wrap."""
+    """x + y. Integers wrap; with ``debug``, that is an error unless ``sanitize_overflow`` is False."""
+    if unwrap(sanitize_overflow):
+        check_overflow(_semantic.generator, "add", unwrap(x), unwrap(y))
     return _semantic.add(x, y, "add")
 
 
 @builtin
 def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> tensor:
-    """x - y. Integers wrap."""
+    """x - y. Integers wrap; with ``debug``, that is an error unless ``sanitize_overflow`` is False."""
+    if unwrap(sanitize_overflow):
+        check_overflow(_semantic.generator, "sub", unwrap(x), unwrap(y))
     return _semantic.sub(x, y, "sub")
 
 
 @builtin
 def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> tensor:
-    """x * y. Integers wrap."""
+    """x * y. Integers wrap; with ``debug``, that is an error unless ``sanitize_overflow`` is False."""
+    if unwrap(sanitize_overflow):
+        check_overflow(_semantic.generator, "mul", unwrap(x), unwrap(y))
     return _semantic.mul(x, y, "mul")
 
 
