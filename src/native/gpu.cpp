@@ -88,7 +88,7 @@ bool Driver::set_current_device(int device, std::string* error) {
   return true;
 }
 
-bool Driver::load(const std::string& image, const std::string& name, unsigned shared, int device, Kernel* out, std::string* error) {
+bool Driver::load(const std::string& image, const std::string& name, const Shape& shape, int device, Kernel* out, std::string* error) {
   Scope scope;
   if (!ready(error) || !exists(device, error) || !enter(nullptr, device, &scope, error)) return false;
   out->device = device;
@@ -100,8 +100,6 @@ bool Driver::load(const std::string& image, const std::string& name, unsigned sh
   } facts[] = {{0, &out->max_threads}, {1, &out->static_shared}, {3, &out->local_bytes}, {4, &out->registers}};
   for (auto& fact : facts)
     good = good && check(api_.function_attribute(fact.value, fact.number, out->function), "what the kernel takes", error);
-  Shape shape;
-  shape.shared = shared;
   good = good && prepare(*out, shape, error);
   if (!good) {
     api_.unload(out->module);

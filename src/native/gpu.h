@@ -81,7 +81,7 @@ class Driver {
   int version();
 
   // Loads on a device; shared: what launches will ask for.
-  bool load(const std::string& image, const std::string& name, unsigned shared, int device, Kernel* out, std::string* error);
+  bool load(const std::string& image, const std::string& name, const Shape& shape, int device, Kernel* out, std::string* error);
   void unload(const Kernel& kernel);
   // Asks for what a launch of this shape needs.
   virtual bool prepare(const Kernel& kernel, const Shape& shape, std::string* error);

@@ -117,16 +117,16 @@ PyObject* version(PyObject* self, PyObject*) { return PyLong_FromLong(driver_of(
 PyObject* load(PyObject* self, PyObject* args) {
   PyObject* image = nullptr;
   const char* name = nullptr;
-  unsigned shared = 0;
+  gpu::Shape shape;
   int device = 0;
-  if (!PyArg_ParseTuple(args, "SsIi:load", &image, &name, &shared, &device)) return nullptr;
+  if (!PyArg_ParseTuple(args, "SsIi|I:load", &image, &name, &shape.shared, &device, &shape.cluster[0])) return nullptr;
   char* data = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(image, &data, &size) < 0) return nullptr;
   std::string bytes(data, static_cast<size_t>(size));
   gpu::Driver* driver = &driver_of(self);
   gpu::Kernel kernel;
-  if (!done([&](std::string* error) { return driver->load(bytes, name, shared, device, &kernel, error); })) return nullptr;
+  if (!done([&](std::string* error) { return driver->load(bytes, name, shape, device, &kernel, error); })) return nullptr;
   PyObject* object = allocate(kernel_type);
   if (!object) {
     driver->unload(kernel);
@@ -222,7 +222,8 @@ PyMethodDef driver_methods[] = {
     {"set_current_device", set_current_device, METH_O, "set_current_device(device: int) -> None"},
     {"version", version, METH_NOARGS, "version() -> int\n\nThe library's version, such as 13000; 0 where there is none."},
     {"load", load, METH_VARARGS,
-     "load(image: bytes, name: str, shared: int, device: int) -> GpuKernel\n\nLoads a code object (CUDA: or PTX text). Raises GpuError."},
+     "load(image: bytes, name: str, shared: int, device: int, cluster: int = 1) -> GpuKernel\n\nLoads a code object (CUDA: or PTX text) that\n"
+     "will be launched with so many bytes of shared memory, in clusters of so many blocks. Raises GpuError."},
     {"launch", as_method(launch), METH_VARARGS | METH_KEYWORDS,
      "launch(function: int, grid: tuple[int, int, int], stream: int, args: bytes, threads: int, blocks: int = 1,\n"
      "       cluster: tuple[int, int, int] = (1, 1, 1), shared: int = 0, cooperative: bool = False, overlap: bool = False,\n"

@@ -153,3 +153,16 @@ def test_largest_grid_of_programs_of_several_blocks():
     message = r"grid dimension 0 is 1073741824; it must lie between 0 and 1073741823 for programs of 2 blocks each"
     with pytest.raises(ValueError, match=message):
         rank_kernel[(1 << 30,)](y, num_ctas=2)
+
+
+@triton.jit
+def pair_kernel(pair, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, tl.load(pair[0] + i) + tl.load(pair[1] + i))
+
+
+def test_large_clusters_launched_from_python():
+    """A tuple among the arguments: such launches do not take the native way, which allows more than 8 blocks itself."""
+    x, y = torch.randn(4096, device="cuda"), torch.empty(4096, device="cuda")
+    pair_kernel[(1,)]((x, x), y, N=4096, num_ctas=16)
+    assert torch.equal(y, x + x)

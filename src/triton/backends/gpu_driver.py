@@ -3,6 +3,7 @@ core opens when it is first needed."""
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -79,7 +80,8 @@ class NativeGPUDriver(DriverBase):
         return self.gpu.device_attributes(device)
 
     def load(self, name: str, binary: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:
-        kernel = self.gpu.load(binary, name, int(metadata.get("shared", 0)), self.get_current_device())
+        shared, cluster = int(metadata.get("shared", 0)), math.prod(metadata.get("cluster_dims", ()))
+        kernel = self.gpu.load(binary, name, shared, self.get_current_device(), cluster)
         return LoadedKernel(kernel, kernel.function, kernel.registers, kernel.local_bytes, kernel.max_threads)
 
     def launch(self, function: Any, grid: tuple[int, int, int], stream: int, args: bytes, metadata: Any) -> None:
