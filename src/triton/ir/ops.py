@@ -376,8 +376,8 @@ _SLOT = Operand("slot", t.SCALAR_INT)
 _BUFFER = Operand("buffer", t.SHARED)
 _LAYOUT_ONLY = ("layout",)
 _op("alloc_shared", "Room for tiles in shared memory. `inner` is the axis whose elements lie side by side; rows of 128 "
-    "bytes are swizzled so that columns do not meet in banks. In a cluster each block has the part of the tiles that the "
-    "bits `block` of its index tell from the others.",
+    "bytes are swizzled so that columns do not meet in banks. In a cluster each block has the part of the tiles that "
+    "the bits `block` of its index tell from the others.",
     attrs={"inner": Attr("int"), "block": Attr("ints", None)}, check=_check_alloc,
     effects=("write",), results=1, stages=_LAYOUT_ONLY,
     example="() => %r = alloc_shared {inner = 1} : shared<3 of 16x64xf16>")

@@ -42,8 +42,8 @@ def _flags(param: Any) -> int:
 
 
 def make_dispatcher(name: str, params: Sequence[Any], on_miss: Callable[..., Any], gpu: Any) -> Any:
-    """A dispatcher for a jitted function; launches without arrays go to the current GPU of the native driver ``gpu``, if
-    it is not None.
+    """A dispatcher for a jitted function; launches without arrays go to the current GPU of the native driver ``gpu``,
+    if it is not None.
 
     ``on_miss(key, values, classes, options, overlap, grid)`` gives the kernel for arguments of new kinds, or launches
     by itself and gives anything else.

@@ -128,7 +128,8 @@ class _Shared:
         """The descriptor's constant part: leading and stride byte offsets, swizzling mode."""
         leading = self.rows * self.panel if self.outer_inner else 16
         stride = 8 * self.panel
-        return (leading >> 4 & ADDRESS_FIELD) << 16 | (stride >> 4 & ADDRESS_FIELD) << 32 | _SWIZZLE_CODE[self.panel] << 62
+        offsets = (leading >> 4 & ADDRESS_FIELD) << 16 | (stride >> 4 & ADDRESS_FIELD) << 32
+        return offsets | _SWIZZLE_CODE[self.panel] << 62
 
     def offset(self, outer: int, k: int) -> int:
         """Bytes from the operand's start to row (column) ``outer`` and k-index ``k``; multiples of what a descriptor
