@@ -72,6 +72,7 @@ _ATTRIBUTES = (
     "samesign",
     "nusw",
     "reassoc",
+    "nonnull",
     "arcp",
 )
 
@@ -80,7 +81,7 @@ def typed(text: str) -> tuple[Type, str]:
     found = _TYPED.fullmatch(text.strip())
     if not found:
         raise NotImplementedError(f"operand {text!r}")
-    return parse_type(found[1]), found[2].strip()
+    return parse_type(found[1]), strip_flags(found[2].strip())
 
 
 def strip_flags(text: str) -> str:
@@ -192,6 +193,7 @@ class Workgroup:
         self.lds = np.zeros(machine.lds_bytes, np.uint8)
         self.writer = np.full(machine.lds_bytes, -1)
         self.reader = np.full(machine.lds_bytes, -1)  # -2: more than one wave
+        self.copies: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # under way: places, waves, bytes
 
     # Running
 
@@ -230,6 +232,8 @@ class Workgroup:
                             else np.where(mask, self.operand(type, text, env), result)
                         )
                     at[mask] = len(order)
+                    if self.copies:
+                        raise EmulationError("a load to shared memory that nobody waited for")
                 else:
                     value = self.step(opcode, rest, env, mask)
                     if name:
@@ -377,7 +381,29 @@ class Workgroup:
             raise EmulationError("access outside of shared memory")
         return at
 
+    def copy(self, args: list[np.ndarray], mask: np.ndarray) -> None:
+        """A load to shared memory: the lanes of a wave write side by side. It ends when the program waits for it; that
+        other waves may still read what lies there, or that somebody reads it before, is an error."""
+        source, target, size = args[0], args[1].astype(np.int64), int(args[2][0])
+        lane = self.number % self.lanes
+        if not mask.all() or (target != target[self.number - lane]).any():
+            raise EmulationError("a load to shared memory by a part of a wave, or to places that differ in a wave")
+        at = self.lds_place((target + lane * size).astype(np.uint64), size)
+        raw = self.machine.memory.data[self.machine.memory.place(source, size)]
+        readers = self.reader[at]
+        if ((readers != -1) & (readers != self.wave[:, None])).any():
+            raise EmulationError("a load to shared memory that another wave may still read")
+        self.copies.append((at, self.wave, raw))
+
+    def wait(self, left: int) -> None:
+        while len(self.copies) > left:
+            at, wave, raw = self.copies.pop(0)
+            self.note_write(at, wave, raw)
+            self.lds[at] = raw
+
     def note_read(self, at: np.ndarray, wave: np.ndarray) -> None:
+        if any(np.isin(at, places).any() for places, _, _ in self.copies):
+            raise EmulationError("shared memory is read while a load to it is under way")
         owner = self.writer[at]
         if ((owner != -1) & (owner != wave[:, None])).any():
             raise EmulationError("shared memory is read without a barrier after another wave wrote it")
@@ -472,6 +498,13 @@ class Workgroup:
                 raise EmulationError("a barrier that not all work-items reach")
             self.writer[:], self.reader[:] = -1, -1
             return None
+        if name == "global.load.lds":
+            return self.copy(args, mask)
+        if name == "s.waitcnt":
+            return self.wait(int(args[0][0]) & 15 | (int(args[0][0]) >> 14 & 3) << 4)
+        if name == "readfirstlane.p3":
+            assert mask.all(), "the first lane is the lowest one that is active"
+            return args[0][self.number - self.number % self.lanes]
         if name == "rsq.f32":
             return np.where(np.abs(args[0]) < 2.0**-126, np.copysign(np.inf, args[0]), 1 / np.sqrt(args[0])).astype(
                 np.float32
@@ -496,6 +529,8 @@ class Workgroup:
             return self.moved(args[1], first + (lane // 16 ^ 1) * 16 + other, mask)
         if name == "update.dpp.i32":
             return self.moved(args[1], first + dpp_source(int(args[2][0]), lane, self.lanes), mask)
+        if name in ("fdot2", "sdot4", "udot4"):
+            return neighbours(name, args)
         if name.startswith(("wmma", "mfma")):
             if not mask.all():
                 raise EmulationError("a matrix instruction that not all lanes execute")
@@ -529,6 +564,17 @@ class Workgroup:
         if not mask[source[mask]].all():
             raise EmulationError("a cross-lane move from a lane that is not active")
         return value[source]
+
+
+def neighbours(name: str, args: list[np.ndarray]) -> np.ndarray:
+    """The sum of products of two halves or four bytes, added to the third operand."""
+    a, b, acc = args[:3]
+    if name == "fdot2":
+        total = (a.astype(np.float64) * b.astype(np.float64)).sum(axis=1)
+        return (total + acc.astype(np.float64)).astype(np.float32)
+    kind = np.int8 if name == "sdot4" else np.uint8
+    x, y = (np.ascontiguousarray(v).view(kind).reshape(len(v), 4).astype(np.int64) for v in (a, b))
+    return ((x * y).sum(axis=1) + acc.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
 
 
 def dpp_source(control: int, lane: np.ndarray, lanes: int) -> np.ndarray:

@@ -59,6 +59,7 @@ def test_feature_compiles(arch, name, record_property):
         assert argument.kind == ("global_buffer" if kind[0] == "*" else "by_value")
     record_property("registers", metadata.registers)
     record_property("occupancy", metadata.occupancy)
+    record_property("spills", metadata.spill_bytes)
     assert metadata.registers > 0 and metadata.occupancy >= 1
     if name not in WIDE and (arch, name) not in SPILLED.get(libtriton.llvm_version().split(".")[0], ()):
         assert metadata.spill_bytes == 0
@@ -211,10 +212,30 @@ def test_eight_bit_floats_fill_the_wide_instruction():
     assert matrix_mnemonics(text) == {"v_mfma_f32_16x16x128_f8f6f4"} and "blgp:1" in text and "cbsz" not in text
 
 
-def test_rdna2_multiplies_in_ordinary_arithmetic():
-    feature = features.FEATURES["dot of fp16"]
+NEIGHBOURS = [
+    ("*fp16", "gfx1030", "v_dot2c?_f32_f16"),
+    ("*fp8e5", "gfx1030", "v_dot2c?_f32_f16"),
+    ("*i8", "gfx1030", "v_dot4c?_i32_i8"),
+    ("*u8", "gfx1030", "v_dot4_u32_u8"),
+    ("*u8", "gfx90a", "v_dot4_u32_u8"),
+    ("*u8", "gfx942", "v_dot4_u32_u8"),
+    ("*u8", "gfx950", "v_dot4_u32_u8"),
+]
+
+
+@pytest.mark.parametrize("kind, arch, wanted", NEIGHBOURS)
+def test_without_matrix_instruction_neighbours_are_multiplied_together(kind, arch, wanted):
+    whole = kind in ("*i8", "*u8")
+    signature = {"a": kind, "b": kind, "c": "*i32" if whole else "*fp32"}
+    constants = {"M": 32, "N": 32, "K": 64, "PRECISION": "ieee", "OUT": tl.int32 if whole else tl.float32}
+    text = compiled(features.dot_kernel, arch, signature, constants).asm["amdgcn"]
+    assert re.search(wanted, text) and not re.search("wmma|mfma|v_(pk_)?fma", text)
+
+
+def test_other_types_are_multiplied_in_ordinary_arithmetic():
+    feature = features.FEATURES["dot of bf16"]
     text = compiled(feature.kernel, "gfx1030", feature.signature, feature.constants).asm["amdgcn"]
-    assert "wmma" not in text and "v_fma" in text
+    assert not re.search("wmma|v_dot", text) and re.search("v_(pk_)?fma", text)
 
 
 @pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201", "gfx90a", "gfx942", "gfx950"])
@@ -242,22 +263,100 @@ def test_lanes_talk_without_shared_memory(arch):
     )
 
 
-@pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
+def matmul(arch, kind="*fp16", tile=(64, 64, 32), **options):
+    out, acc = ("*i32", tl.int32) if kind == "*i8" else ("*fp32", tl.float32)
+    signature = {"a": kind, "b": kind, "c": out, "m": "i32", "n": "i32", "k": "i32"}
+    constants = {**dict(zip("MNK", tile, strict=True)), "ACC": acc}
+    return compiled(sample_kernels.matmul_kernel, arch, signature, constants, ("m", "n", "k"), **options)
+
+
+def attention(arch, kind="*fp16", tile=(128, 32, 64), **options):
+    signature = {**dict.fromkeys("qkvo", kind), "n": "i32", "scale": "fp32"}
+    constants = {**dict(zip("MND", tile, strict=True)), "CAUSAL": True}
+    return compiled(sample_kernels.attention_kernel, arch, signature, constants, ("n",), **options)
+
+
+@pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201"])
 def test_loads_run_ahead_of_products(arch):
     """With two stages the loop begins to load the next tiles before its products, and stores them after."""
-    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "m": "i32", "n": "i32", "k": "i32"}
-    constants = {"M": 64, "N": 64, "K": 32, "ACC": tl.float32}
     texts = []
     for stages in (1, 2):
-        kernel = compiled(sample_kernels.matmul_kernel, arch, signature, constants, ("m", "n", "k"), num_stages=stages)
+        kernel = matmul(arch, num_stages=stages)
         texts.append(kernel.asm["llir"])
         assert kernel.metadata.spill_bytes == 0 and kernel.metadata.scratch_bytes == 0
     loops = [text[text.index("\nfor.") :].split("\nfor.end")[0] for text in texts]
-    first_product = [loop.index("llvm.amdgcn.wmma" if arch == "gfx1100" else "llvm.amdgcn.mfma") for loop in loops]
+    first_product = [loop.index("llvm.amdgcn.fdot2" if arch == "gfx1030" else "llvm.amdgcn.wmma") for loop in loops]
     last_load = [loop.rindex("load <4 x i32>, ptr addrspace(1)") if "load <4 x i32>" in loop else -1 for loop in loops]
-    last_write = [loop.rindex("ptr addrspace(3) %v", 0, loop.rindex("align 16")) for loop in loops]
-    assert last_load[0] == -1 and 0 < last_load[1] < first_product[1] < last_write[1]
-    assert last_write[0] < first_product[0]
+    last_write = [loop.rindex("store <4 x i32>") if "store <4 x i32>" in loop else -1 for loop in loops]
+    assert last_load[0] == last_write[0] == -1 and 0 < last_load[1] < first_product[1]
+    if arch != "gfx1030":  # whose products are loops of their own: copies are written before a block ends
+        assert first_product[1] < last_write[1]
+
+
+def loop_of(text, mark):
+    """The instructions from the label before ``mark``'s first use after a label to the jump back, without comments."""
+    lines = [line.split(";")[0].strip() for line in text.splitlines()]
+    at = next(i for i, line in enumerate(lines) if mark in line)
+    start = max(i for i in range(at) if lines[i].startswith(".LBB"))
+    label = lines[start].rstrip(":")
+    end = next(i for i in range(at, len(lines)) if lines[i].startswith("s_cbranch") and lines[i].endswith(label))
+    return lines[start:end]
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("kind", ["*fp16", "*bf16", "*i8", "*fp32"])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_loads_write_to_shared_memory(arch, kind, stages):
+    """CDNA: copies ahead take no registers, and only those that the turn needs are waited for."""
+    size = {"*fp32": 4, "*i8": 1}.get(kind, 2)
+    kernel = matmul(arch, kind, (64, 64, 64 // size), num_stages=stages)
+    assert kernel.metadata.spill_bytes == 0 and kernel.metadata.scratch_bytes == 0
+    loop = loop_of(kernel.asm["amdgcn"], "v_mfma")
+    name = {"gfx90a": "global_load_dword .* lds", "gfx942": "global_load_lds_dword "}
+    copies = [i for i, line in enumerate(loop) if re.match(name.get(arch, "global_load_lds_dwordx4 "), line)]
+    assert len(copies) == 2 * 64 * 64 // (256 * (16 if arch == "gfx950" else 4))  # by 256 threads
+    assert not any(line.startswith(("ds_write", "global_load_dwordx", "buffer_load")) for line in loop)
+    barrier = next(i for i, line in enumerate(loop) if line == "s_barrier")
+    waits = [line for line in loop[:barrier] if "vmcnt" in line]
+    assert len(waits) == 1 and f"vmcnt({(stages - 2) * len(copies)})" in waits[0]
+    assert barrier < copies[0] and not any("vmcnt" in line for line in loop[barrier:])
+    reads = [i for i, line in enumerate(loop) if line.startswith("ds_read")]
+    assert reads and barrier < reads[0]
+
+
+def test_loads_to_shared_memory_can_be_turned_off(monkeypatch):
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", "0")
+    assert "lds" not in "".join(loop_of(matmul("gfx942").asm["amdgcn"], "v_mfma"))
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", "1")
+    assert "global_load_lds" in matmul("gfx942").asm["amdgcn"]
+
+
+WARPS = {"gfx90a": 4, "gfx942": 4, "gfx950": 4}
+TUNED_MATRIX = {"gfx90a": "v_mfma_f32_32x32x8", "gfx942": "v_mfma_f32_32x32x8_", "gfx950": "v_mfma_f32_32x32x16_"}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("kind", ["*fp16", "*bf16"])
+def test_tuned_kernels_stay_in_registers(arch, kind, record_property):
+    """Matrix product and attention with the tiles one would run: no private memory, wide accesses, the large matrix
+    instructions."""
+    warps = WARPS.get(arch, 8)
+    for name, kernel in (
+        ("matmul", matmul(arch, kind, (128, 128, 32), num_warps=warps)),
+        ("attention", attention(arch, kind, (128, 32, 64), num_warps=warps)),
+    ):
+        metadata, text = kernel.metadata, kernel.asm["amdgcn"]
+        record_property(name, f"{metadata.registers} registers, occupancy {metadata.occupancy}")
+        assert metadata.spill_bytes == 0 and metadata.scratch_bytes == 0, name
+        assert not re.search(r"scratch_(load|store)|buffer_(load|store)\w* .*offset:\d+$", text), name
+        assert metadata.occupancy >= 2 or metadata.shared > 32768, name
+        assert re.search(r"global_load_(dwordx4|b128|lds_dword|dword .* lds)", text), name
+        if arch == "gfx1030":
+            assert ("v_dot2" in text) == (kind == "*fp16")
+            continue
+        assert re.search(r"ds_(read|load)_b128", text), name
+        form = "f16" if kind == "*fp16" else "bf16"
+        assert TUNED_MATRIX.get(arch, "v_wmma_f32_16x16x16_") + form in text, name
 
 
 @pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201", "gfx90a", "gfx942", "gfx950"])
@@ -306,6 +405,8 @@ def _nothing(name):
 def test_occupancy():
     assert [chips.occupancy("gfx90a", n) for n in (64, 65, 128, 512)] == [8, 7, 4, 1]
     assert [chips.occupancy("gfx1100", n) for n in (96, 97, 256)] == [16, 12, 5]
+    assert [chips.occupancy("gfx942", 64, shared, 4) for shared in (1024, 16384, 40000, 65536)] == [8, 4, 1, 1]
+    assert [chips.occupancy("gfx1201", 96, shared, 8) for shared in (4096, 32768, 65536)] == [16, 8, 4]
     assert (
         chips.isa_version("gfx90a") == 9010
         and chips.isa_version("gfx942") == 9402

@@ -4,6 +4,7 @@ family of processors.
 The whole list runs in the tool; here each processor runs a part of it.
 """
 
+import re
 import zlib
 from dataclasses import replace
 
@@ -109,6 +110,33 @@ def test_a_missing_barrier_is_seen(monkeypatch):
     without = text.replace("call void @llvm.amdgcn.s.barrier()", "fence release")
     with pytest.raises(emulator.EmulationError, match="without a barrier"):
         emulator.Emulator(without, "gfx1100", 32, 128).run("reduce_kernel", [x, z], (1, 1, 1))
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_a_missing_wait_for_copies_is_seen(arch):
+    """Loads to shared memory end when they are waited for: without that, or with one left too many, or without the
+    barrier behind, tiles are read too early."""
+    case = CASES["matmul_fp16_48x64x160_stages3"]
+    kernel = compile(hip_bundle.source_of(case), target=GPUTarget("hip", arch, 0), options=hip_bundle.options_of(case))
+    text, target = kernel.asm["llir"], GPUTarget("hip", arch, 0)
+    assert "llvm.amdgcn.global.load.lds" in text
+    args = [*(array for _, array in case.arrays.values()), *(value for _, value in case.scalars.values())]
+
+    def outcome(changed):
+        after = emulator.Emulator(changed, arch, 64, 256).run(kernel.metadata.name, args, case.grid)
+        return np.array_equal(after[2], hip_bundle.expected(case, target)["c"].reshape(-1))
+
+    assert outcome(text)
+    waits = re.findall(r"  call void @llvm.amdgcn.s.waitcnt\(i32 (\d+)\)\n", text)
+    in_loop = next(number for number in waits if int(number) & 15 and int(number) >> 14 == 0)
+    line = f"  call void @llvm.amdgcn.s.waitcnt(i32 {in_loop})\n"
+    for changed in (
+        text.replace(line, ""),
+        text.replace(line, line.replace(in_loop, str(int(in_loop) + 1))),
+        text.replace("call void @llvm.amdgcn.s.barrier()", "fence release"),
+    ):
+        with pytest.raises(emulator.EmulationError, match="shared memory"):
+            outcome(changed)
 
 
 def test_an_access_outside_is_seen():

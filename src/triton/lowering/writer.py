@@ -275,6 +275,7 @@ class FunctionWriter:
         self._labels = 0
         self.block = "entry"
         self.before_branch: Callable[[], None] | None = None  # asked for code to put at the end of each block
+        self.shared_note = ""  # metadata for reads of shared memory
 
     # Instructions
 

@@ -190,7 +190,7 @@ class _Pipeliner:
             users = self.users.get(value, [])
             if len(users) != 1:
                 return None
-            if users[0].kind == "dot":
+            if users[0].kind in ("dot", "dot_scaled"):
                 return path if value in users[0].operands[:2] else None
             if users[0].kind not in ("permute", "convert_layout"):
                 return None

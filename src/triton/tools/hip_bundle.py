@@ -38,6 +38,7 @@ def source_of(case: Case) -> ASTSource:
     signature = {name: given.get(name, "constexpr") for name in names}
     promises = [("tt.divisibility", 16), *([("tt.pointer_range", 32)] if case.bounded else [])]
     attrs = {(names.index(name),): promises for name in case.arrays}
+    attrs |= {(names.index(name),): [("tt.divisibility", 16)] for name in case.divisible}
     return ASTSource(case.kernel, signature, case.constants, attrs)
 
 

@@ -27,7 +27,7 @@ _STORAGE = {"fp16": "float16", "bf16": "uint16", "fp32": "float32", "fp64": "flo
 @dataclass(frozen=True)
 class Case:
     """``arrays``: pointer arguments by name, (element type, content); ``scalars``: (type, value). ``tolerance``:
-    relative, absolute."""
+    relative, absolute. ``bounded``: arrays promise to be small; ``divisible``: scalars that are multiples of 16."""
 
     name: str
     kernel: Any
@@ -39,6 +39,7 @@ class Case:
     tolerance: tuple[float, float] = EXACT
     stages: int = 2
     bounded: bool = False
+    divisible: tuple[str, ...] = ()
 
 
 _BOUNDED = frozenset(
@@ -92,7 +93,8 @@ def blank(kind: str, size: int) -> np.ndarray:
 
 def cases() -> Iterator[Case]:
     """All cases. Names are file names."""
-    for family in (_binary, _unary, _casts, _reductions, _scans, _shapes, _dots, _atomics, _control, _memory):
+    products = (_dots, _attention)
+    for family in (_binary, _unary, _casts, _reductions, _scans, _shapes, *products, _atomics, _control, _memory):
         for case in family():
             yield case
             if case.name in _BOUNDED:
@@ -250,6 +252,7 @@ def _dots() -> Iterator[Case]:
         ("fp32", "fp32", "bf16x3"),
         ("fp64", "fp64", "ieee"),
         ("i8", "i32", "ieee"),
+        ("u8", "i32", "ieee"),
         ("fp16", "fp16", "ieee"),
         *((k, "fp32", "ieee") for k in FLOAT8),
     ]
@@ -283,19 +286,53 @@ def _dots() -> Iterator[Case]:
     )
     for kind, stages in (("fp16", 1), ("fp16", 2), ("fp16", 3), ("bf16", 2), ("fp32", 2), ("i8", 3)):
         m, n, k = (50, 40, 70) if stages == 1 else (48, 32, 192)
-        out = "i32" if kind == "i8" else "fp32"
-        arrays = {
-            "a": (kind, numbers(kind, m * k, 18)),
-            "b": (kind, numbers(kind, k * n, 19)),
-            "c": (out, blank(out, m * n)),
-        }
-        scalars = {"m": ("i32", m), "n": ("i32", n), "k": ("i32", k)}
-        constants = {"M": 32, "N": 32, "K": 32, "ACC": _OUT[out]}
-        tolerance = EXACT if kind == "i8" else (1e-5, 1e-3)
-        name = f"matmul_{kind}_{m}x{n}x{k}_stages{stages}"
+        yield _matmul(kind, m, n, k, stages)
+    # sizes that are multiples of 16, and known to be: wide accesses, copies to shared memory without registers
+    for kind, stages in (("fp16", 2), ("fp16", 3), ("bf16", 4), ("fp32", 3), ("i8", 2), ("fp8e4nv", 3)):
+        yield _matmul(kind, 48, 64, 160, stages, divisible=True)
+
+
+def _attention() -> Iterator[Case]:
+    for kind, m, n, d, causal, stages, warps in (
+        ("fp16", 32, 32, 32, False, 1, 4),
+        ("fp16", 32, 32, 32, True, 2, 2),
+        ("bf16", 64, 32, 16, False, 2, 4),
+        ("fp32", 16, 16, 16, True, 2, 1),
+    ):
+        rows, heads = 80, 2
+        arrays = {x: (kind, numbers(kind, heads * rows * d, 40 + i, -2, 2)) for i, x in enumerate("qkv")}
+        arrays["o"] = (kind, blank(kind, heads * rows * d))
         yield Case(
-            name, kernels.matmul_kernel, arrays, constants, scalars, (2, 2, 1), tolerance=tolerance, stages=stages
+            f"attention_{kind}_{m}x{n}x{d}{'_causal' * causal}_stages{stages}",
+            kernels.attention_kernel,
+            arrays,
+            {"M": m, "N": n, "D": d, "CAUSAL": causal},
+            {"n": ("i32", rows), "scale": ("fp32", 0.25)},
+            (-(-rows // m), heads, 1),
+            warps=warps,
+            tolerance=(2e-2, 2e-2) if kind == "bf16" else (4e-3, 4e-3) if kind == "fp16" else (1e-5, 1e-5),
+            stages=stages,
         )
+
+
+def _matmul(kind: str, m: int, n: int, k: int, stages: int, divisible: bool = False) -> Case:
+    out = "i32" if kind == "i8" else "fp32"
+    arrays = {
+        "a": (kind, numbers(kind, m * k, 18)),
+        "b": (kind, numbers(kind, k * n, 19)),
+        "c": (out, blank(out, m * n)),
+    }
+    return Case(
+        f"matmul_{kind}_{m}x{n}x{k}_stages{stages}",
+        kernels.matmul_kernel,
+        arrays,
+        {"M": 32, "N": 32, "K": 32, "ACC": _OUT[out]},
+        {"m": ("i32", m), "n": ("i32", n), "k": ("i32", k)},
+        (2, 2, 1),
+        tolerance=EXACT if kind == "i8" else (1e-5, 1e-3),
+        stages=stages,
+        divisible=("m", "n", "k") if divisible else (),
+    )
 
 
 _CODES = {"e4m3": (0x24, 0x48, 4.0), "e5m2": (0x32, 0x44, 4.0), "e2m1": (0, 0x100, 6.0)}

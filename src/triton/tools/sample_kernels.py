@@ -233,6 +233,36 @@ def matmul_kernel(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.cons
 
 
 @triton.jit
+def attention_kernel(
+    q, k, v, o, n, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr
+):  # fmt: skip
+    """softmax(q k^T scale) v by rows, in one pass over k and v; ``n`` rows of each head, ``M`` of them a program."""
+    head = tl.program_id(1) * n * D
+    m = tl.program_id(0) * M + tl.arange(0, M)
+    d = tl.arange(0, D)
+    x = tl.load(q + head + m[:, None] * D + d[None, :], mask=m[:, None] < n, other=0.0)
+    top = tl.full((M,), float("-inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    acc = tl.zeros((M, D), tl.float32)
+    end = (tl.program_id(0) + 1) * M if CAUSAL else n
+    for start in range(0, end, N):
+        j = start + tl.arange(0, N)
+        y = tl.load(k + head + j[:, None] * D + d[None, :], mask=j[:, None] < n, other=0.0)
+        s = tl.dot(x, tl.trans(y)) * (scale * 1.44269504)
+        keep = (j[None, :] <= m[:, None]) & (j[None, :] < n) if CAUSAL else j[None, :] < n
+        s = tl.where(keep, s, float("-inf"))
+        above = tl.maximum(top, tl.max(s, 1))
+        p = tl.exp2(s - above[:, None])
+        shrink = tl.exp2(top - above)
+        total = total * shrink + tl.sum(p, 1)
+        z = tl.load(v + head + j[:, None] * D + d[None, :], mask=j[:, None] < n, other=0.0)
+        acc = tl.dot(p.to(z.dtype), z, acc * shrink[:, None])
+        top = above
+    out = acc / total[:, None]
+    tl.store(o + head + m[:, None] * D + d[None, :], out.to(o.dtype.element_ty), mask=m[:, None] < n)
+
+
+@triton.jit
 def atomic_kernel(x, i, z, OP: tl.constexpr, N: tl.constexpr):
     at = z + tl.load(i + tl.arange(0, N))
     v = tl.load(x + tl.arange(0, N))

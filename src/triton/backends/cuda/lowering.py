@@ -315,7 +315,14 @@ class CudaMachine:
     # Asynchronous work
 
     def async_copy(
-        self, w: FunctionWriter, target: str, source: Cell, bytes: int, predicate: str | None, owner: str | None
+        self,
+        w: FunctionWriter,
+        target: str,
+        source: Cell,
+        bytes: int,
+        predicate: str | None,
+        owner: str | None,
+        in_order: bool,
     ) -> None:
         """PTX ISA "cp.async": the source size 0 fills the target with zeros."""
         size = str(bytes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...ir.capabilities import Capabilities
 
 MAX_THREADS = 1024
+SIMDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,13 @@ def isa_version(arch: str) -> int:
     return major * 1000 + minor * 100 + stepping
 
 
-def occupancy(arch: str, vector_registers: int) -> int:
-    """Waves of a SIMD that so many vector registers leave room for."""
+def occupancy(arch: str, vector_registers: int, shared: int = 0, warps: int = 1) -> int:
+    """Waves of a SIMD that so many vector registers, and so much shared memory for a workgroup of ``warps`` waves,
+    leave room for. Four SIMDs share the memory: of one compute unit (CDNA), of a pair with two times 64 KiB (RDNA)."""
     chip = chip_of(arch)
     taken = max(1, -(-vector_registers // chip.granule)) * chip.granule
-    return max(1, min(chip.waves, chip.registers // taken))
+    limits = [chip.waves, chip.registers // taken]
+    if shared:
+        pool = chip.shared if chip.lanes == 64 else 2 * chip.shared
+        limits.append(pool // shared * warps // SIMDS)
+    return max(1, min(limits))

@@ -26,7 +26,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A kernel's entry. Sizes are in bytes; registers are for each lane."""
+    """A kernel's entry. Sizes are in bytes; registers are for each lane. Scalar registers are spilled to lanes of
+    vector registers first, vector registers to private memory."""
 
     name: str
     symbol: str
@@ -38,7 +39,8 @@ class Note:
     vector_registers: int
     scalar_registers: int
     accumulator_registers: int
-    spills: int
+    vector_spills: int
+    scalar_spills: int
     lanes: int
     max_threads: int
 
@@ -65,7 +67,8 @@ def _note(k: dict[str, Any]) -> Note:
         vector_registers=k[".vgpr_count"],
         scalar_registers=k[".sgpr_count"],
         accumulator_registers=k.get(".agpr_count", 0),
-        spills=k.get(".vgpr_spill_count", 0) + k.get(".sgpr_spill_count", 0),
+        vector_spills=k.get(".vgpr_spill_count", 0),
+        scalar_spills=k.get(".sgpr_spill_count", 0),
         lanes=k[".wavefront_size"],
         max_threads=k[".max_flat_workgroup_size"],
     )

@@ -20,6 +20,8 @@ from ...lowering.simt.waiting import poll_loop
 from ...lowering.writer import Cell, Features, FunctionWriter, ModuleWriter, float_text, llvm_type
 from . import buffer, debug
 from .capabilities import Chip
+from .copies import MOST_LOADS, WIDTHS, DirectCopies, waitcnt
+from .dots import packed_dot
 from .matrix import Products, matrix_dot
 
 _AXES = "xyz"
@@ -55,6 +57,7 @@ class HipMachine:
     cluster: None = None  # workgroups do not reach each other's memory
     offsets: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # see buffer.py
     copies: list[tuple[str, str, int]] = field(default_factory=list)  # loaded, to be written to shared memory
+    direct: DirectCopies = field(default_factory=DirectCopies)
 
     @property
     def lanes(self) -> int:
@@ -119,12 +122,16 @@ class HipMachine:
 
     def barrier(self, w: FunctionWriter) -> None:
         """Fences make the waits and cache operations that the memory model asks for; a single wave needs no more than
-        those."""
+        those. While loads to shared memory are under way a fence of a workgroup would wait for them: then the wait is
+        written out (waves of a workgroup share the cache, so shared memory is all there is to wait for)."""
         self._write_copies(w)
         callee = w.module.declare("llvm.amdgcn.s.barrier", "void", [], "convergent nounwind")
-        w.line('fence syncscope("workgroup") release')
+        scope = "wavefront" if self.direct.under_way else "workgroup"
+        w.line(f'fence syncscope("{scope}") release')
+        if self.direct.under_way:
+            waitcnt(w, MOST_LOADS, 0)
         w.line(f"call void {callee}()")
-        w.line('fence syncscope("workgroup") acquire')
+        w.line(f'fence syncscope("{scope}") acquire')
 
     # Lanes
 
@@ -317,15 +324,26 @@ class HipMachine:
             notes = f", !amdgpu.no.fine.grained.memory {empty}, !amdgpu.no.remote.memory {empty}"
         return Cell(w.emit(f"atomicrmw {name} {_GLOBAL} {space}, {value.typed}{sync}{notes}"), kind)
 
-    # Copies ahead: loaded where they begin, written to shared memory where the block ends; products run meanwhile
+    # Copies ahead. CDNA: by loads that write to shared memory themselves, if their lanes lie side by side there.
+    # Others are loaded where they begin and written to shared memory where the block ends; products run meanwhile.
 
     def async_copy(
-        self, w: FunctionWriter, target: str, source: Cell, bytes: int, predicate: str | None, owner: str | None
+        self,
+        w: FunctionWriter,
+        target: str,
+        source: Cell,
+        bytes: int,
+        predicate: str | None,
+        owner: str | None,
+        in_order: bool,
     ) -> None:
         """Replicas copy too: they write the same, and a branch would end the block."""
         space = w.emit(f"addrspacecast {source.typed} to {_GLOBAL}")
         if predicate is not None:
             space = w.emit(f"select i1 {predicate}, {_GLOBAL} {space}, {_GLOBAL} {_zeros(w)}")
+        if in_order and bytes in WIDTHS and bytes <= self.chip.copy_bytes:
+            self.direct.load(w, target, space, bytes)
+            return
         value = w.emit(f"load {_vector('i32', bytes // 4)}, {_GLOBAL} {space}, align {bytes}")
         self.copies.append((target, value, bytes))
 
@@ -335,10 +353,11 @@ class HipMachine:
         self.copies.clear()
 
     def async_commit(self, w: FunctionWriter) -> None:
-        return None
+        self.direct.commit()
 
     def async_wait(self, w: FunctionWriter, pending: int) -> None:
         self._write_copies(w)
+        self.direct.wait(w, pending)
 
     def shared_written(self, w: FunctionWriter) -> None:
         return None
@@ -369,7 +388,10 @@ class HipMachine:
         return 1
 
     def dot(self, c: Context, op: Op) -> list[Cell]:
+        """By a matrix instruction, else by one for a few neighbours of K, else element by element."""
         found = matrix_dot(c, op, Products(self.chip, self.warps, self.tile_side))
+        if found is None:
+            found = packed_dot(c, op, self.chip)
         return found if found is not None else fma_dot(c, op)
 
     # Diagnosis

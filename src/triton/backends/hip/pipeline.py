@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ... import knobs
 from ..._C import libtriton
 from ...errors import OptionError
 from ...ir.capabilities import Capabilities
@@ -25,13 +26,15 @@ from ..compiler import BaseBackend, GPUTarget, Language, Stage
 from ..tools import find_bitcode
 from . import capabilities as chips
 from . import codegen, matrix
+from .copies import direct_layouts
 from .lowering import HipMachine, device_function, features
 
 
 @dataclass(frozen=True)
 class HIPOptions:
     """Options of one compilation. ``matrix_instr_nonkdim``: side of CDNA's matrix instructions, 16 or 32, 0 for what
-    fits. ``kpack`` and ``schedule_hint`` have no effect yet."""
+    fits. ``use_async_copy``: CDNA's loads may write to shared memory themselves (``TRITON_HIP_USE_ASYNC_COPY``).
+    ``kpack`` and ``schedule_hint`` have no effect yet."""
 
     num_warps: int = 4
     waves_per_eu: int = 0
@@ -57,6 +60,7 @@ class HIPOptions:
     schedule_hint: str = ""
     llvm_fn_attrs: str = ""
     wgp_cu_mode: str = "wgp"
+    use_async_copy: bool = True
 
     def __post_init__(self) -> None:
         if self.num_warps not in (1, 2, 4, 8, 16, 32):
@@ -102,6 +106,8 @@ class HIPBackend(BaseBackend):
             elif isinstance(value, Mapping):
                 given[name] = tuple(sorted(value.items()))
         given["arch"] = self.arch
+        if knobs.amd.use_async_copy is not None:
+            given.setdefault("use_async_copy", knobs.amd.use_async_copy)
         parsed = HIPOptions(**given)
         if parsed.num_warps * self.chip.lanes > chips.MAX_THREADS:
             most = chips.MAX_THREADS // self.chip.lanes
@@ -133,14 +139,16 @@ class HIPBackend(BaseBackend):
         stages = options.num_stages
 
         products = self.products(options)
+        ahead = PipelineOptions(stages, self.chip.shared // 2, lambda op: False)
 
         def dots(op: Op, options: LayoutOptions) -> DotChoice:
             return matrix.layouts(op, options, products)
 
-        choice = LayoutOptions(self.chip.lanes, options.num_warps, dots)
+        functions = module.functions.values() if options.use_async_copy else ()
+        loads = {k: v for f in functions for k, v in direct_layouts(f, self.chip, options.num_warps, ahead).items()}
+        choice = LayoutOptions(self.chip.lanes, options.num_warps, dots, loads=loads)
         steps = [Pass("assign layouts", lambda m: assign_layouts(m, choice), "layout")]
         if stages > 1:
-            ahead = PipelineOptions(stages, self.chip.shared // 2, lambda op: False)
             steps.append(Pass("pipeline loads", lambda m: pipeline_loads(m, ahead)))
             steps.append(Pass("dce after pipelining", dce))
         return run_passes(module, steps)
@@ -173,9 +181,10 @@ class HIPBackend(BaseBackend):
         note = codegen.kernel_note(obj, metadata["name"])
         metadata["registers"] = note.vector_registers
         metadata["scalar_registers"] = note.scalar_registers
-        metadata["spill_bytes"] = 4 * note.spills
+        metadata["spill_bytes"] = 4 * note.vector_spills
+        metadata["scalar_spills"] = note.scalar_spills
         metadata["scratch_bytes"] = note.private
-        metadata["occupancy"] = chips.occupancy(self.arch, note.vector_registers)
+        metadata["occupancy"] = chips.occupancy(self.arch, note.vector_registers, note.shared, options.num_warps)
         linker = codegen.find_linker()
         return codegen.link(obj, linker) if linker is not None else obj
 

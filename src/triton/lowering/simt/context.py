@@ -390,7 +390,7 @@ class Context:
         type = llvm_type(element, 0, memory=True)
         full = f"<{count} x {type}>" if count > 1 else type
         align = memory_bytes(element) * count
-        loaded = w.emit(f"load {full}, {pointer}, align {align}")
+        loaded = w.emit(f"load {full}, {pointer}, align {align}{w.shared_note}")
         if count == 1:
             return [self.from_memory(loaded, element)]
         return [self.from_memory(w.emit(f"extractelement {full} {loaded}, i32 {i}"), element) for i in range(count)]

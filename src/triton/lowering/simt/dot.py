@@ -36,8 +36,8 @@ def fma_dot(c: Context, op: Op) -> list[Cell]:
     columns: dict[str, str] = {}
     places: list[tuple[str, str]] = []
     for r in range(layout.registers):
-        i, j = _clamped(c, layout, m_axis, r), _clamped(c, layout, n_axis, r)
-        z = _clamped(c, layout, 0, r) if rank == 3 else "0"
+        i, j = clamped(c, layout, m_axis, r), clamped(c, layout, n_axis, r)
+        z = clamped(c, layout, 0, r) if rank == 3 else "0"
         row, column = f"{z},{i}", f"{z},{j}"
         if row not in rows:
             at = i if z == "0" else w.emit(f"add nuw nsw i32 {w.emit(f'mul nuw nsw i32 {z}, {m}')}, {i}")
@@ -94,7 +94,7 @@ def _element(c: Context, kind: ScalarType, index: str, base: int, wide: ScalarTy
     return casts.cast(c.w, cell, wide)
 
 
-def _clamped(c: Context, layout: LinearLayout, axis: int, register: int) -> str:
+def clamped(c: Context, layout: LinearLayout, axis: int, register: int) -> str:
     at, size = c.coordinate(layout, axis, register), layout.shape[axis]
     return c.w.intrinsic("umin", "i32", 0, at, str(size - 1)) if size & size - 1 else at
 

@@ -136,10 +136,17 @@ class Machine(Protocol):
         """The accumulator's registers after the product."""
 
     def async_copy(
-        self, w: FunctionWriter, target: str, source: Cell, bytes: int, predicate: str | None, owner: str | None
+        self,
+        w: FunctionWriter,
+        target: str,
+        source: Cell,
+        bytes: int,
+        predicate: str | None,
+        owner: str | None,
+        in_order: bool,
     ) -> None:
         """Begins to copy ``bytes`` (4, 8 or 16) to a shared address; zeros where the predicate fails; only owners
-        copy."""
+        copy. ``in_order``: the warp's lanes write side by side."""
 
     def async_commit(self, w: FunctionWriter) -> None: ...
 

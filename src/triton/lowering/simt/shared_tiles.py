@@ -66,13 +66,14 @@ def async_copy(c: Context, op: Op) -> None:
     count = min(count, plan.vector)
     base = slot_address(c, buffer, slot)
     owner = c.is_first_replica(own)
+    in_order = all(plan.address(v) == count << i for i, v in enumerate(own.lane))
     pointers = c.tile(pointer)
     for r in range(0, len(pointers), count):
         inside = c.in_range(layout, r)
         if mask is not None and mask[r].text != "true":
             inside = c.both(inside, mask[r].text)
         target = shared_pointer(c, base, own, plan, width, r)
-        c.machine.async_copy(c.w, target, pointers[r], count * width, inside, owner)
+        c.machine.async_copy(c.w, target, pointers[r], count * width, inside, owner, in_order)
 
 
 def async_commit(c: Context, op: Op) -> None:
