@@ -94,7 +94,7 @@ def _words(c: Context, bases: dict[str, str], before: str, start: int, chosen: U
     w, found = c.w, {}
     for key, base in bases.items():
         at = w.emit(f"shl nuw nsw i32 {w.emit(f'add nuw nsw i32 {before}, {base}')}, 2")
-        found[key] = w.emit(f"load {chosen.operand}, ptr addrspace(3) {c.shared_at(at, start)}, align 4")
+        found[key] = w.emit(f"load {chosen.operand}, {c.shared_at(at, start)}, align 4")
     return found
 
 

@@ -160,7 +160,7 @@ class HIPBackend(BaseBackend):
             options.num_warps,
             options.waves_per_eu,
             _attributes(options.llvm_fn_attrs),
-            _can_print(),
+            options.debug and _can_print(),  # printing takes private memory and many registers
             options.matrix_instr_nonkdim,
             frozenset(f"%arg{i}" for i, attrs in enumerate(kernel.arg_attrs) if attrs.get("range_bits") == 32),
         )
