@@ -20,10 +20,11 @@ from .codeobject import Note, read_note
 TRIPLE = "amdgcn-amd-amdhsa"
 PASSES = (
     "always-inline,globaldce,infer-address-spaces,function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
-    "loop-mssa(licm<allowspeculation>),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,sink)"
+    "loop-mssa(licm<allowspeculation>),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,sink),"
+    "amdgpu-attributor"
 )
 """Pointers that come from kernel arguments are found to be global; the rest shares, simplifies and moves out of
-loops."""
+loops. The last one finds out which of the runtime's hidden arguments and registers a kernel does without."""
 CODE_OBJECT_VERSION = 500
 _LLD_PACKAGES = ("_rocm_sdk_core/lib/llvm/bin", "_rocm_sdk_devel/lib/llvm/bin")
 _ROCM_FOLDERS = ("llvm/bin", "lib/llvm/bin")
