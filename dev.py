@@ -447,7 +447,7 @@ def windows_tests(rest: Sequence[str]) -> None:
 def publish(wanted: str) -> None:
     """Indexes .dev/packages, serves it on loopback, installs each variant that is there by its environment file."""
     folder = DEV / "packages"
-    built = sorted(folder.glob("*/triton-*.conda"))
+    built = sorted(folder.glob("linux-64/triton-*.conda"))
     if not built:
         raise Failure("nothing was built yet: run `dev.py package` first")
     source = channel_source(wanted)

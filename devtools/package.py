@@ -97,7 +97,8 @@ def build(
     results: list[dict[str, object]] = []
     log = Log(output.parent / "package.log")
     # Building again must not leave the previous package to be found by the test stage's solver.
-    shutil.rmtree(output, ignore_errors=True)
+    for name in (PLATFORM, "bld", "src_cache", "broken"):
+        shutil.rmtree(output / name, ignore_errors=True)
     for variant in chosen(render(root, overrides), names):
         print(f"  variant {variant_name(variant)}", flush=True)
         start = time.monotonic()
