@@ -150,3 +150,13 @@ def test_assertions_of_functions_made_for_debugging(interpret: bool) -> None:
         triton.knobs.runtime.interpret = interpret
         with pytest.raises(Exception, match="assertion failed: must be positive"):
             needs_positive[(1,)](-np.ones(1, np.float32))
+
+
+def test_debugging_of_a_function_without_a_module(tmp_path) -> None:
+    path = tmp_path / "generated.py"
+    path.write_text("def fill(x, B: tl.constexpr):\n    tl.store(x + tl.arange(0, B) * 2 // 2, tl.program_id(0) + 3)\n")
+    scope = {"tl": tl}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    x = np.zeros(4, np.float32)
+    triton.jit(scope["fill"])[(1,)](x, B=4, debug=True)
+    assert (x == 3).all()

@@ -234,7 +234,7 @@ def check_overflow(g: Generator, kind: str, a: Any, b: Any) -> None:
     s = g.semantic
     if not (getattr(s.options, "debug", False) and getattr(s.options, "sanitize_overflow", False)):
         return
-    if g.in_region or g.scope.fn.module.startswith("triton.language"):
+    if g.in_region or (g.scope.fn.__module__ or "").startswith("triton.language"):
         return
     if any(isinstance(v, tensor) and v.type.scalar.is_ptr() for v in (a, b)):
         return
