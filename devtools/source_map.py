@@ -52,8 +52,8 @@ Generated from the first sentence of each file by `python devtools/source_map.py
 
 A kernel is Python source until its first launch. The launch path looks at the arguments (types, which integers are 1 or
 divisible by 16 or 8, alignment of pointers). If it has met their like, the compiled kernel runs at once, on the CPU and
-on CUDA without Python code. If not, the front end walks the kernel's syntax tree and builds tile IR, where one value is a
-whole tile; passes that know no target simplify it, guided by analyses and rule tables; then the back end that the
+on CUDA without Python code. If not, the front end walks the kernel's syntax tree and builds tile IR, where one value is
+a whole tile; passes that know no target simplify it, guided by analyses and rule tables; then the back end that the
 arguments belong to makes code of it, through LLVM. Code and every stage's text (`kernel.asm`) are kept in memory and on
 disk.
 

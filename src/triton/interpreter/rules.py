@@ -296,7 +296,7 @@ def _atomic_poll(m: Machine, op: Op, args: list[Any]) -> Array:
         raise Blocked
     m.waiting = None
     m.waits += 1
-    return np.bool_(seen)
+    return np.asarray(seen, bool)
 
 
 @dataclass(frozen=True, slots=True)
