@@ -61,6 +61,12 @@ class Arguments {
   // Classifies bound[i] for each parameter. False with TypeError set, naming the argument.
   bool classify(PyObject* const* bound);
 
+  // Forgets the arguments, for another call.
+  void clear() {
+    leaves_.clear();
+    kept_.clear();
+  }
+
   // Any two pointers into host memory whose bytes intersect.
   bool overlap() const;
 

@@ -144,6 +144,12 @@ bool read_numpy(PyObject* object, Array* out) {
   return true;
 }
 
+bool name_is(PyObject* type, const char* attribute, const char* expected) {
+  Ref name(PyObject_GetAttrString(type, attribute));
+  if (!name) PyErr_Clear();
+  return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), expected) == 0;
+}
+
 // ---- DLPack's C exchange interface (since 1.2): no Python object is made per tensor ----
 
 struct DLTensor {
@@ -170,8 +176,20 @@ struct DLExchange {
   void* managed_from_object;
   void* object_from_managed;
   int (*tensor_from_object)(void* object, void* tensor);
-  void* current_stream;
+  CurrentStream current_stream;
 };
+
+// Of a class that has them itself; null, with no exception set, for others.
+const DLExchange* exchange_of(PyObject* type) {
+  static PyObject* const key = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+  bool plain = name_is(type, "__name__", "Parameter") && name_is(type, "__module__", "torch.nn.parameter");
+  Ref members(plain ? nullptr : PyObject_GetAttrString(type, "__dict__"));
+  Ref capsule(plain ? PyObject_GetAttr(type, key) : members ? PyObject_GetItem(members.get(), key) : nullptr);
+  PyErr_Clear();
+  if (!capsule || !PyCapsule_IsValid(capsule.get(), "dlpack_exchange_api")) return nullptr;
+  auto* api = static_cast<const DLExchange*>(PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api"));
+  return api->header.major == 1 ? api : nullptr;
+}
 
 const char* dlpack_element(uint8_t code, uint8_t bits) {
   switch (code) {
@@ -350,12 +368,6 @@ bool has(PyObject* object, const char* name) {
   return attribute != nullptr;
 }
 
-bool name_is(PyObject* type, const char* attribute, const char* expected) {
-  Ref name(PyObject_GetAttrString(type, attribute));
-  if (!name) PyErr_Clear();
-  return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), expected) == 0;
-}
-
 // Whether a class of this name from the numpy package is among the bases; told without importing NumPy.
 bool is_numpy(PyObject* type, const char* name) {
   Ref mro(PyObject_GetAttrString(type, "__mro__"));
@@ -377,19 +389,10 @@ Reader array_reader(PyObject* object, PyObject* type) {
   reader.has_strides = has(object, "stride") && has(object, "shape");
   // Only the class that defines the functions (and torch's Parameter): a subclass may stand for memory that it does not
   // have.
-  Ref members(PyObject_GetAttrString(type, "__dict__"));
-  Ref key(PyUnicode_FromString("__dlpack_c_exchange_api__"));
-  bool plain = name_is(type, "__name__", "Parameter") && name_is(type, "__module__", "torch.nn.parameter");
-  Ref capsule(plain     ? PyObject_GetAttr(type, key.get())
-              : members ? PyObject_GetItem(members.get(), key.get())
-                        : nullptr);
-  PyErr_Clear();
-  if (capsule && PyCapsule_IsValid(capsule.get(), "dlpack_exchange_api")) {
-    auto* api = static_cast<DLExchange*>(PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api"));
-    if (api->header.major == 1 && api->tensor_from_object) {
-      reader.kind = ReaderKind::exchange;
-      reader.exchange = api->tensor_from_object;
-    }
+  const DLExchange* api = exchange_of(type);
+  if (api && api->tensor_from_object) {
+    reader.kind = ReaderKind::exchange;
+    reader.exchange = api->tensor_from_object;
   }
   return reader;
 }
@@ -471,6 +474,11 @@ bool read_array(PyObject* object, const Reader& reader, Array* array, std::vecto
   bool ok = read_object(view.get(), view_reader, array);
   kept->push_back(std::move(view));
   return ok;
+}
+
+CurrentStream current_stream_of(PyObject* type) {
+  const DLExchange* api = exchange_of(type);
+  return api ? api->current_stream : nullptr;
 }
 
 const std::string& device_name(uint16_t number) { return devices[number]; }

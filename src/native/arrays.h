@@ -49,6 +49,10 @@ const Reader* reader_of(PyObject* object);
 // exception set; a TypeError then says what is wrong but not with which argument.
 bool read_array(PyObject* object, const Reader& reader, Array* array, std::vector<Ref>* kept);
 
+// DLPack's current_stream(device type, device, where to put it) of a type of array; null where it has none.
+using CurrentStream = int (*)(int32_t, int32_t, void**);
+CurrentStream current_stream_of(PyObject* type);
+
 const std::string& device_name(uint16_t number);
 uint16_t device_number(const std::string& name);
 

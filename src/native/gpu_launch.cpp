@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "arrays.h"
 
 namespace triton {
 namespace {
@@ -16,6 +17,7 @@ PyObject* launcher_type = nullptr;
 struct Torch {
   PyObject* device = nullptr;       // torch._C._cuda_getDevice()
   PyObject* stream = nullptr;       // torch._C._cuda_getCurrentRawStream(device)
+  CurrentStream fast_stream = nullptr;  // the same through DLPack; null: not there
   gpu::Driver* driver = nullptr;    // of its GPUs: ROCm builds go by the names of CUDA
   bool settled = false;             // it is known for good whether torch takes part
 };
@@ -50,6 +52,8 @@ void look_for_torch() {
   torch.driver = rocm && rocm.get() != Py_None ? gpu::hip() : gpu::cuda();
   torch.device = device.release();
   torch.stream = stream.release();
+  Ref tensor(attribute(module, "Tensor"));
+  if (tensor && torch.driver == gpu::cuda()) torch.fast_stream = current_stream_of(tensor.get());
   torch.settled = true;
 }
 
@@ -69,6 +73,10 @@ bool read_number(Ref object, long long* out) {
 bool current_stream(const gpu::Driver* driver, int device, void** out) {
   *out = nullptr;
   if (!torch_owns(driver)) return true;
+  if (torch.fast_stream) {
+    if (torch.fast_stream(2, device, out) == 0) return true;  // kDLCUDA
+    PyErr_Clear();
+  }
   Ref number(PyLong_FromLong(device));
   long long stream = 0;
   if (!number || !read_number(Ref(PyObject_CallFunctionObjArgs(torch.stream, number.get(), nullptr)), &stream)) return false;

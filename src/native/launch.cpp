@@ -94,7 +94,11 @@ PyType_Spec kernel_spec = {"triton._C.libtriton.CpuKernel", sizeof(KernelObject)
 
 // ---- Dispatcher ----
 
+struct Prepared;
+
 struct Dispatcher {
+  Dispatcher();
+  ~Dispatcher();
   std::string name;
   gpu::Driver* gpu = nullptr;  // of the GPUs that calls without arrays go to; null: they run on the CPU
   std::vector<Parameter> parameters;
@@ -102,6 +106,9 @@ struct Dispatcher {
   Ref on_miss;
   Ref interned;  // see append_constant
   std::unordered_map<std::string, Ref> kernels;
+  std::string last_key;  // of the last launch, and its kernel (borrowed of kernels): tried first; empty: none
+  PyObject* last = nullptr;
+  std::unique_ptr<Prepared> spare;  // of an earlier call, for its memory
 };
 
 struct DispatcherObject {
@@ -209,6 +216,17 @@ struct Prepared {
   bool overlap = false;
   int gpu = Arguments::kHost;  // on which the kernel runs; negative: on the CPU
   std::string key;
+  mutable std::vector<uint64_t> slots;
+
+  void reset() {
+    call.values.clear();
+    call.options.clear();
+    arguments.clear();
+    overlap = false;
+    gpu = Arguments::kHost;
+    key.clear();
+    slots.clear();
+  }
 
   bool prepare(Dispatcher& dispatcher, PyObject* args, PyObject* kwargs) {
     if (!bind(dispatcher, args, kwargs, &call) || !arguments.classify(call.values.data())) return false;
@@ -242,6 +260,26 @@ struct Prepared {
     return PyTuple_Pack(5, key_bytes.get(), bound_values.get(), classes.get(), option_values.get(),
                         overlap ? Py_True : Py_False);
   }
+};
+
+Dispatcher::Dispatcher() = default;
+Dispatcher::~Dispatcher() = default;
+
+// A call's Prepared, in memory of an earlier one where that is free. Calls may run side by side, and within each other.
+class Borrowed {
+ public:
+  explicit Borrowed(PyObject* dispatcher) : dispatcher_(share(dispatcher)), prepared_(std::move(state_of(dispatcher).spare)) {
+    if (!prepared_) prepared_ = std::make_unique<Prepared>(state_of(dispatcher));
+  }
+  ~Borrowed() {
+    prepared_->reset();
+    if (reinterpret_cast<DispatcherObject*>(dispatcher_.get())->state) state_of(dispatcher_.get()).spare = std::move(prepared_);
+  }
+  Prepared& operator*() { return *prepared_; }
+
+ private:
+  Ref dispatcher_;
+  std::unique_ptr<Prepared> prepared_;
 };
 
 // ---- grids ----
@@ -301,14 +339,22 @@ bool is_kernel(PyObject* object) { return is_cpu_kernel(object) || is_gpu_launch
 // The kernel for a prepared call, asking on_miss when there is none yet. New reference. on_miss gets the grid too, for
 // calls that it launches itself.
 Ref find_kernel(Dispatcher& dispatcher, const Prepared& prepared, PyObject* grid) {
+  if (dispatcher.last && dispatcher.last_key == prepared.key) return share(dispatcher.last);
   auto found = dispatcher.kernels.find(prepared.key);
-  if (found != dispatcher.kernels.end()) return share(found->second.get());
+  if (found != dispatcher.kernels.end()) {
+    dispatcher.last_key = prepared.key;
+    dispatcher.last = found->second.get();
+    return share(dispatcher.last);
+  }
   Ref described(prepared.describe());
   Ref last(described ? PyTuple_Pack(1, grid) : nullptr);
   Ref arguments(last ? PySequence_Concat(described.get(), last.get()) : nullptr);
   Ref on_miss = share(dispatcher.on_miss.get());
   Ref kernel(arguments ? PyObject_CallObject(on_miss.get(), arguments.get()) : nullptr);
-  if (kernel && is_kernel(kernel.get())) dispatcher.kernels[prepared.key] = share(kernel.get());
+  if (kernel && is_kernel(kernel.get())) {
+    dispatcher.last = nullptr;
+    dispatcher.kernels[prepared.key] = share(kernel.get());
+  }
   return kernel;
 }
 
@@ -323,8 +369,7 @@ bool launch_on_cpu(const KernelObject* kernel, const Dispatcher& dispatcher, con
   std::string error;
   if (!grid_total(sizes, &request.total, &error)) return raise(PyExc_ValueError, error), false;
   if (request.total == 0) return true;
-  std::vector<uint64_t> slots;
-  slots.reserve(32);
+  std::vector<uint64_t>& slots = prepared.slots;
   prepared.arguments.fill_slots(&slots);
   request.function = kernel->function;
   request.args = slots.data();
@@ -352,8 +397,7 @@ bool launch_on_gpu(PyObject* launcher, const Dispatcher& dispatcher, const Prepa
                    PyObject* stream) {
   if (!check_host_pointers(launcher, dispatcher, prepared)) return false;
   if (sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0) return true;
-  std::vector<uint64_t> slots;
-  slots.reserve(32);
+  std::vector<uint64_t>& slots = prepared.slots;
   prepared.arguments.fill_slots(&slots);
   return gpu_launch(launcher, sizes, stream, prepared.gpu, &slots);
 }
@@ -379,7 +423,8 @@ PyObject* launch_kernel(PyObject* kernel, const Dispatcher& dispatcher, const Pr
 // stream: null for the current one.
 PyObject* run(PyObject* self, PyObject* grid, PyObject* args, PyObject* kwargs, PyObject* stream) {
   Dispatcher& dispatcher = state_of(self);
-  Prepared prepared(dispatcher);
+  Borrowed borrowed(self);
+  Prepared& prepared = *borrowed;
   if (!prepared.prepare(dispatcher, args, kwargs)) return nullptr;
   Ref kernel = find_kernel(dispatcher, prepared, grid);
   if (!kernel) return nullptr;
@@ -498,6 +543,7 @@ PyObject* dispatcher_insert(PyObject* self, PyObject* args) {
   char* data = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(key, &data, &size) < 0) return nullptr;
+  state_of(self).last = nullptr;
   state_of(self).kernels[std::string(data, static_cast<size_t>(size))] = share(kernel);
   Py_RETURN_NONE;
 }
@@ -513,6 +559,7 @@ PyObject* dispatcher_get(PyObject* self, PyObject* key) {
 
 PyObject* dispatcher_clear_kernels(PyObject* self, PyObject*) {
   std::unordered_map<std::string, Ref> dropped;  // released after the table is in order again
+  state_of(self).last = nullptr;
   dropped.swap(state_of(self).kernels);
   Py_RETURN_NONE;
 }
