@@ -172,6 +172,7 @@ def test_about(pairs):
         about = dict(recipe["about"])
         files = about.pop("license_file")
         mine = dict(meta["about"])
+        assert mine.pop("home") == about.pop("homepage").rstrip("/")
         assert [mine.pop("license_file")] == (files if isinstance(files, list) else [files])
         assert {key: text.strip() for key, text in mine.items()} == {key: text.strip() for key, text in about.items()}
 
