@@ -242,9 +242,29 @@ def test_an_entry_that_another_process_holds_open(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["entry", "hold.py"]
 
 
+def ordinary_python(home: Path) -> Path:
+    """This Python laid out as an installed one: its library in folders, where this one may have it in a .zip."""
+    old = Path(sys.executable).parent
+    (home / "DLLs").mkdir(parents=True)
+    for file in old.iterdir():
+        if file.suffix in (".exe", ".dll"):
+            shutil.copyfile(file, home / file.name)
+        elif file.suffix == ".pyd":
+            shutil.copyfile(file, home / "DLLs" / file.name)
+    for archive in old.glob("python3*.zip"):
+        shutil.unpack_archive(archive, home / "Lib")
+    shutil.copytree(
+        old / "Lib", home / "Lib", ignore=shutil.ignore_patterns("__pycache__", "tests", "nvidia"),
+        copy_function=shutil.copyfile, dirs_exist_ok=True,
+    )  # fmt: skip
+    (home / "Library/bin").mkdir(parents=True)
+    shutil.copyfile(old / "Library/bin/LLVM-C.dll", home / "Library/bin/LLVM-C.dll")
+    return home
+
+
 def test_a_virtual_environment(tmp_path: Path) -> None:
     """LLVM-C.dll lies in the environment that the virtual one was made of."""
-    home, venv = Path(sys.executable).parent, tmp_path / "venv"
+    home, venv = ordinary_python(tmp_path / "home"), tmp_path / "venv"
     (venv / "Scripts").mkdir(parents=True)
     for file in home.iterdir():
         if file.suffix in (".exe", ".dll"):

@@ -1,6 +1,6 @@
 """Writers of textual LLVM IR: a module, a function being filled, and the operands (``Cell``) that pass between rules.
 
-The text is valid for LLVM 20 to 23: opaque pointers, no constant expressions, only intrinsics that all of them know.
+The text is valid for LLVM 21 to 23: opaque pointers, no constant expressions, only intrinsics that all of them know.
 Everything that must exist once in a module (declarations, helper functions, constants, attribute groups, metadata) is
 asked for by name or content and written once.
 """

@@ -101,7 +101,7 @@ def make_cubin(ptx: str, arch: int, extra: str | None) -> tuple[bytes, str]:
         if done.returncode:
             shown = "\n".join((done.stderr or done.stdout).splitlines())
             raise PTXASError(f"ptxas {ptxas_release(str(ptxas))} ended with {done.returncode}: {shown}")
-        return target.read_bytes(), done.stderr
+        return target.read_bytes(), done.stdout + done.stderr  # Windows' ptxas uses the first
 
 
 def disassemble(cubin: bytes) -> str | None:
