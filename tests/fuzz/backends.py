@@ -31,7 +31,7 @@ def cpu_executor(module: Module, optimised: bool = True) -> Executor:
     text = backend.lower(module, metadata, options)
     loaded = CPUDriver().load(metadata["name"], codegen.compile(text, backend.processor)["obj"], metadata)
 
-    def run(args: list, grid: tuple[int, int, int]) -> None:
+    def run(args: list, grid: tuple[int, int, int], ranges: list) -> None:
         CPUDriver().launch(loaded.function, grid, 0, b"".join(map(slot, args, types)), None)
 
     return run

@@ -22,7 +22,8 @@ from triton.ir.equal import equal
 GUARD = 64
 """Bytes before and after each buffer that no kernel may touch."""
 
-Executor = Callable[[list, tuple[int, int, int]], None]
+Executor = Callable[[list, tuple[int, int, int], list], None]
+"""Runs a kernel: arguments, grid, and the memory that the arguments own."""
 
 
 class Mismatch(AssertionError):
@@ -212,7 +213,7 @@ def check(kernel: Kernel, passes=(), executors: dict[str, Callable[[Module], Exe
     for name, make in (executors or {}).items():
         run = memories(kernel)
         try:
-            make(copy(kernel.module))(run.arguments(), kernel.grid)
+            make(copy(kernel.module))(run.arguments(), kernel.grid, run.ranges())
         except Mismatch:
             raise
         except Exception as error:

@@ -16,7 +16,10 @@ from triton.ir.types import PointerType, element_of
 
 EXACT, SIGN_OF_ZERO, INEXACT = 0, 1, 2
 
+WRITERS = frozenset({"store", "atomic_rmw", "atomic_cas", "desc_store"})
 MATHEMATICS = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "libm"})
+EXACT_FUNCTIONS = frozenset({"fabs", "trunc", "rint", "nearbyint", "copysign", "isnan", "isinf", "signbit"})
+CHOOSING = frozenset({"fmin", "fmax", "fdim"})
 PRECISION = {
     "f8e4m3": 3,
     "f8e5m2": 2,
@@ -38,16 +41,24 @@ def is_float(value: Value) -> bool:
     return element_of(value.type).is_float
 
 
+def exact_function(op: Op) -> bool:
+    return op.kind == "libm" and op.attrs["function"] in EXACT_FUNCTIONS | CHOOSING
+
+
 def result_level(op: Op, levels: dict[Value, int]) -> int:
     """The level of the float results of an op without control flow. Loads count as exact here."""
     highest = max((levels.get(v, EXACT) for v in op.operands), default=EXACT)
-    if op.kind in MATHEMATICS or op.kind in ("dot", "dot_scaled") or (op.kind == "div" and op.attrs.get("approx")):
+    if op.kind in MATHEMATICS and not exact_function(op):
+        return INEXACT
+    if op.kind in ("dot", "dot_scaled") or (op.kind == "div" and op.attrs.get("approx")):
         return INEXACT
     if op.kind in ("reduce", "scan"):
         region = op.regions[0].ops
         chooses = all(o.kind in ("min", "max", "cmp", "select", "and", "or", "yield") for o in region)
         return max(highest, SIGN_OF_ZERO) if chooses else INEXACT
     if op.kind in ("min", "max", "sort"):
+        return max(highest, SIGN_OF_ZERO)
+    if op.kind == "libm" and op.attrs["function"] in CHOOSING:
         return max(highest, SIGN_OF_ZERO)
     return highest
 
@@ -59,7 +70,7 @@ class Levels:
         self.levels: dict[Value, int] = {}
         self.stored: dict[Value, int] = {}
         for op in module.walk():
-            if op.kind in ("store", "atomic_rmw", "atomic_cas"):
+            if op.kind in WRITERS:
                 self.stored.setdefault(root(op.operands[0]), EXACT)
         for function in module.functions.values():
             self.function(function)
@@ -85,12 +96,12 @@ class Levels:
                     self.levels[result] = max(self.levels[r.terminator.operands[k]] for r in op.regions)
             else:
                 level = result_level(op, self.levels)
-                if op.kind in ("load", "atomic_rmw", "atomic_cas"):
+                if op.kind in ("load", "atomic_rmw", "atomic_cas", "desc_load"):
                     level = self.stored.get(root(op.operands[0]), EXACT)
                 for result in op.results:
                     self.levels[result] = level if is_float(result) else EXACT
-            if op.kind in ("store", "atomic_rmw", "atomic_cas"):
-                level = self.levels[op.operands[1]] if op.kind == "store" else INEXACT
+            if op.kind in WRITERS:
+                level = self.levels[op.operands[1]] if op.kind in ("store", "desc_store") else INEXACT
                 where = root(op.operands[0])
                 self.stored[where] = max(self.stored[where], level)
 
@@ -121,12 +132,31 @@ def perturbed_rules(module: Module, rng: np.random.Generator) -> dict:
         moved = wide + rng.uniform(-places, places, wide.shape) * ulps(wide, element.name)
         return narrow(np.where(np.isfinite(wide), moved, wide), element)
 
+    def shake_product(rule, machine, op, args):
+        """By some last places of the sum of the products' sizes: terms may cancel."""
+        result, value = rule(machine, op, args), op.results[0]
+        element = element_of(value.type)
+        sizes = [size(a, v) if k < 3 else a for k, (a, v) in enumerate(zip(args, op.operands, strict=True))]
+        places = rng.uniform(-2.0, 2.0, np.shape(result))
+        wide = widen(result, element).astype(np.float64)
+        largest = widen(rule(machine, op, sizes), element).astype(np.float64)
+        moved = wide + places * ulps(largest, element.name)
+        return narrow(np.where(np.isfinite(wide), moved, wide), element)
+
+    def size(array, value: Value):
+        element = element_of(value.type)
+        if element.is_float:
+            return narrow(np.abs(widen(array, element)), element)
+        return array & 0x77 if element.bits == 8 else array  # pairs of e2m1, whose signs are bits 3 and 7
+
     def wrap(rule):
         def shaken(machine, op, args):
             inexact = any(levels.get(r) == INEXACT for r in op.results)
             if not inexact:
                 return rule(machine, op, args)
-            if op.kind in ("reduce", "scan", "dot"):
+            if op.kind in ("dot", "dot_scaled"):
+                return shake_product(rule, machine, op, args)
+            if op.kind in ("reduce", "scan"):
                 args = [shake(a, v, 2.0) for a, v in zip(args, op.operands, strict=True)]
             result = rule(machine, op, args)
             if isinstance(result, list):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
+from actions import Actions
 from exactness import EXACT, INEXACT, SIGN_OF_ZERO, is_float, result_level
 
 from triton.ir.builder import Builder
@@ -65,7 +66,7 @@ class Kernel:
     scalars: list[tuple[str, ScalarType, float | int | bool]] = field(default_factory=list)
 
 
-class Generator:
+class Generator(Actions):
     """``steps`` is roughly how many actions the kernel's body takes."""
 
     def __init__(self, seed: int, steps: int = 14) -> None:
@@ -324,7 +325,8 @@ class Generator:
             self.add(self.b.bitcast(x, types=[with_shape(shape_of(x.type), self.random.choice(targets))]))
 
     def unary(self) -> None:
-        x = self.some()
+        wide = self.chance(0.6)
+        x = self.some(lambda v: element_of(v.type) in WIDE_FLOATS if wide else True)
         element = element_of(x.type)
         kinds = ["neg", "abs"]
         if element in WIDE_FLOATS:
@@ -396,8 +398,10 @@ class Generator:
             self.add(b.join(x, self.like(x.type)))
         elif kind == "cat" and prod(shape) * 2 <= LARGEST:
             self.add(b.cat(x, self.like(x.type), axis=axis))
-        elif kind == "split" and shape[-1] == 2 and len(shape) > 1:
-            self.add(*b.split(x))
+        elif kind == "split" and prod(shape) % 2 == 0 and prod(shape) > 2:
+            pairs = b.reshape(x, types=[TensorType((prod(shape) // 2, 2), element_of(x.type))])
+            self.levels[pairs] = self.level(x)
+            self.add(*b.split(pairs))
 
     def gather(self) -> None:
         x = self.tensor()
@@ -543,8 +547,20 @@ class Generator:
         with self.scope(body):
             self.outcome(body.args)
             self.b.yield_(*self.inner(types))
-        op = self.b.emit("for", [*values, *inits], types, {}, [body])
+        op = self.b.emit("for", [*values, *inits], types, self.loop_attributes(), [body])
         self.outcome(op.results)
+
+    def loop_attributes(self) -> dict:
+        """What ``tl.range`` takes: it tunes code and changes no result."""
+        attrs = {}
+        if self.chance(0.3):
+            attrs["num_stages"] = self.random.choice((1, 2, 3, 4))
+        if self.chance(0.2):
+            attrs["unroll"] = self.random.choice((1, 2, 4))
+        for name in ("flatten", "warp_specialize", "disallow_acc_multi_buffer", "disable_licm"):
+            if self.chance(0.1):
+                attrs[name] = True
+        return attrs
 
     def while_loop(self) -> None:
         inits = self.carried()
@@ -671,7 +687,8 @@ class Generator:
             ]
             b.yield_(next_sum, *moved)
         bounds = [b.const(v, i32) for v in (0, trips, 1)]
-        op = b.emit("for", [*bounds, acc, *starts], [v.type for v in (acc, *starts)], {}, [body])
+        types = [v.type for v in (acc, *starts)]
+        op = b.emit("for", [*bounds, acc, *starts], types, self.loop_attributes(), [body])
         self.outcome(op.results[:1])
 
     def atomic(self) -> None:
@@ -715,10 +732,16 @@ class Generator:
         actions = list(self.SCALAR if self.in_map else self.PURE)
         if self.in_map and self.depth < 4:
             actions.append((Generator.if_, 1))
+        else:
+            actions += () if self.in_map else self.MORE_PURE
+        if not self.in_function:
+            actions += self.MORE_SCALAR
         if self.depth < 3 and not self.in_function:
             actions += self.NESTED
         if not self.in_function:
             actions += self.EFFECTS
+            if not self.in_map:
+                actions += self.MORE_EFFECTS
         functions, weights = zip(*actions, strict=True)
         self.random.choices(functions, weights)[0](self)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 
 from backends import cpu_executor, cpu_passes, unoptimised_executor
 from check import Mismatch, check
 from generator import Kernel, generate
+from many import failures, usable_cpus
 from shrink import shrink
 
 from triton.ir import print_module
@@ -42,6 +44,21 @@ def report(kernel: Kernel, error: Mismatch, passes: list, executors: dict) -> st
     return f"seed {kernel.seed}: {last}\n{print_module(small.module)}scalars: {scalars}\n"
 
 
+def everything(seed: int, steps: int = 14) -> str | None:
+    """The report of a seed's kernel through all passes and both ways to compile, if anything is wrong with it."""
+    return _checked(seed, steps, cpu_passes, {"cpu": cpu_executor, "cpu without passes": unoptimised_executor})
+
+
+def passes_only(seed: int, steps: int = 14) -> str | None:
+    return _checked(seed, steps, cpu_passes, {})
+
+
+def _checked(seed: int, steps: int, passes: list, executors: dict) -> str | None:
+    kernel = generate(seed, steps)
+    error = failure(kernel, passes, executors)
+    return None if error is None else report(kernel, error, passes, executors)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000)
@@ -49,20 +66,15 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=14)
     parser.add_argument("--failures", type=int, default=3, help="stop after this many")
     parser.add_argument("--no-cpu", action="store_true", help="passes only")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; 0: one for each processor")
     options = parser.parse_args()
-    passes = cpu_passes
-    executors = {} if options.no_cpu else {"cpu": cpu_executor, "cpu without passes": unoptimised_executor}
+    work = partial(passes_only if options.no_cpu else everything, steps=options.steps)
     found, start = 0, time.perf_counter()
-    for seed in range(options.seed, options.seed + options.count):
-        kernel = generate(seed, options.steps)
-        error = failure(kernel, passes, executors)
-        if error is not None:
-            print(report(kernel, error, passes, executors), flush=True)
-            found += 1
-            if found >= options.failures:
-                break
-    done = seed + 1 - options.seed
-    print(f"{done} kernels in {time.perf_counter() - start:.1f} s, {found} failures")
+    seeds = range(options.seed, options.seed + options.count)
+    for text in failures(work, seeds, options.jobs or usable_cpus(), options.failures):
+        print(text, flush=True)
+        found += 1
+    print(f"{options.count} kernels in {time.perf_counter() - start:.1f} s, {found} failures")
     return 1 if found else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from exactness import WRITERS
 from generator import Kernel
 
 from triton.ir import parse_module, print_module, verify
@@ -15,7 +16,7 @@ from triton.ir.types import DescriptorType, PointerType, element_of
 
 def shrink(kernel: Kernel, fails: Callable[[Kernel], bool], budget: int = 600) -> Kernel:
     """A kernel that still ``fails``, from which no single op can be taken. At most ``budget`` trials."""
-    effects = [lambda op: op.kind in ("store", "atomic_rmw"), lambda op: bool(op.regions), lambda op: True]
+    effects = [lambda op: op.kind in WRITERS, lambda op: bool(op.regions), lambda op: True]
     for wanted in (*effects, *effects[1:]):
         position = len(list(kernel.module.walk()))
         while position > 0 and budget > 0:
@@ -53,7 +54,7 @@ def _attempt(
 def _fixed(module: Module) -> set[Op]:
     """Ops that must stay: they compute where something is written, or end a while loop."""
     found: set[Op] = set()
-    work = [op.operands[0] for op in module.walk() if op.kind in ("store", "atomic_rmw", "atomic_cas")]
+    work = [op.operands[0] for op in module.walk() if op.kind in (*WRITERS, "atomic_poll")]
     work += [op.operands[0] for op in module.walk() if op.kind == "condition"]
     work += [op.regions[1].terminator.operands[0] for op in module.walk() if op.kind == "while"]
     while work:

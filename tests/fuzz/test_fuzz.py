@@ -1,36 +1,43 @@
-"""A few hundred random kernels through everything; and proof that the search finds what it is meant to find."""
+"""Two thousand random kernels through everything; and proof that the search finds what it is meant to find."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from backends import cpu_executor, cpu_passes, unoptimised_executor
 from check import Mismatch, check, interpret
 from generator import generate
-from run import failure, report
+from many import failures, usable_cpus
+from model import V
+from programs import difference
+from run import everything, failure, report
 
 from triton.interpreter.rules import RULES
 from triton.ir import print_module
 from triton.ir.core import Module
 
-BATCH = 10
+KERNELS, PROGRAMS = 1500, 500
 
 
-def run_batch(seeds: range, passes: list, executors: dict) -> None:
-    for seed in seeds:
-        kernel = generate(seed)
-        error = failure(kernel, passes, executors)
-        if error is not None:
-            pytest.fail(report(kernel, error, passes, executors))
+@pytest.mark.timeout(1800)
+def test_random_kernels():
+    """Through the interpreter, every pass, and the CPU with and without passes."""
+    for text in failures(everything, range(KERNELS), usable_cpus(), 1):
+        pytest.fail(text)
 
 
-@pytest.mark.parametrize("first", range(0, 150, BATCH))
-def test_passes_and_optimised_code(first):
-    run_batch(range(first, first + BATCH), cpu_passes, {"cpu": cpu_executor})
+@pytest.mark.timeout(1800)
+def test_random_programs(tmp_path, monkeypatch):
+    """From source text: Python with a model of the language, the interpreter and the CPU."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    for text in failures(difference, range(PROGRAMS), usable_cpus(), 1):
+        pytest.fail(text)
 
 
-@pytest.mark.parametrize("first", range(1000, 1100, BATCH))
-def test_code_without_passes(first):
-    run_batch(range(first, first + BATCH), [], {"cpu without passes": unoptimised_executor})
+def test_a_program_that_means_something_else_is_found(monkeypatch):
+    """The model with one operator that is wrong differs from the language."""
+    monkeypatch.setattr(V, "__sub__", lambda self, other: self._with(other, np.add))
+    found = next(filter(None, map(difference, range(60))), "")
+    assert "interpreter: " in found and "the model has" in found and "def kernel(" in found
 
 
 def test_a_seed_gives_one_kernel():
@@ -44,7 +51,7 @@ def broken(kind: str):
     def make(module: Module):
         rules = dict(RULES)
         rules[kind] = lambda machine, op, args: RULES[kind](machine, op, args[::-1])
-        return lambda args, grid: interpret(module, args, grid, None, rules)
+        return lambda args, grid, ranges: interpret(module, args, grid, ranges, rules)
 
     return {"broken": make}
 

@@ -349,6 +349,19 @@ def impatient_kernel(flag, out, timeout):
     tl.store(out, tl.atomic_poll(flag, 3, sem="relaxed", scope="cta", timeout_ns=timeout).to(tl.int32))
 
 
+@triton.jit
+def hasty_kernel(flag, out):
+    tl.store(out, tl.atomic_poll(flag, 3, timeout_ns=-1).to(tl.int32))
+    tl.store(out + 1, tl.atomic_poll(flag, 3, timeout_ns=0).to(tl.int32))
+
+
+def test_polls_with_constant_timeouts(launch):
+    for value in (0, 3):
+        flag, out = np.array([value], np.int32), np.full(2, -1, np.int32)
+        launch(hasty_kernel, (1,), flag, out)
+        assert out.tolist() == [value == 3] * 2
+
+
 @pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int32, np.int64])
 def test_polls_can_time_out(launch, dtype):
     flag, out = np.zeros(1, dtype), np.zeros(1, np.int32)

@@ -84,9 +84,10 @@ def _atomic_poll(f: FunctionEmitter, op: Op) -> None:
     """The runtime looks and waits: it lets other programs run meanwhile. It always acquires."""
     w = f.w
     pointer, expected = (f.scalars[v] for v in op.operands[:2])
-    timeout = f.scalars[op.operands[2]].text if len(op.operands) > 2 else "-1"
-    if timeout != "-1":  # a timeout below 0 is over at once
-        timeout = w.emit(f"call i64 {w.module.declare('llvm.smax.i64', 'i64', ['i64'] * 2)}(i64 {timeout}, i64 0)")
+    timeout = "-1"  # none
+    if len(op.operands) > 2:  # below 0 it is over at once
+        given = f.scalars[op.operands[2]].typed
+        timeout = w.emit(f"call i64 {w.module.declare('llvm.smax.i64', 'i64', ['i64'] * 2)}({given}, i64 0)")
     place = f"{op.loc.file}:{op.loc.line}: {op.loc.function}: ".encode() if op.loc is not None else b""
     callee = w.module.declare("tl_poll", "i32", ["ptr", "ptr", "i64", "i32", "i64", "ptr", "i64"])
     arguments = [
