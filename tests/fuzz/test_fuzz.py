@@ -15,7 +15,7 @@ from triton.interpreter.rules import RULES
 from triton.ir import print_module
 from triton.ir.core import Module
 
-KERNELS, PROGRAMS = 1500, 500
+KERNELS, PROGRAMS = 1100, 900
 
 
 @pytest.mark.timeout(1800)

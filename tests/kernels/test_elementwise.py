@@ -439,3 +439,23 @@ def test_in_place_over_a_grid(launch, n):
     launch(inplace_kernel, (triton.cdiv(n, 33),), x, n, N=33)
     np.testing.assert_allclose(x.raw[:n], (before[:n] + 1) * 2 - 3, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(x.raw[n:], before[n:])
+
+
+@triton.jit
+def by_zero_kernel(z, N: tl.constexpr, LOW: tl.constexpr, TYPE: tl.constexpr):
+    i = tl.arange(0, N)
+    x, y = (i + LOW).to(TYPE), tl.zeros((N,), TYPE)
+    tl.store(z + i, x // y)
+    tl.store(z + N + i, x % y)
+    tl.store(z + 2 * N + i, x // tl.full((N,), 1, TYPE))
+
+
+@pytest.mark.parametrize("low", [-5, 0, 3])
+@pytest.mark.parametrize("name", ["int32", "int64", "uint32", "int16"])
+def test_a_divisor_known_to_be_zero_counts_as_one(launch, low, name):
+    if name == "uint32" and low < 0:
+        pytest.skip("has no negative numbers")
+    z = empty(name, (3, 16))
+    launch(by_zero_kernel, (1,), z, N=16, LOW=low, TYPE=getattr(tl, name))
+    x = np.arange(low, low + 16)
+    np.testing.assert_array_equal(z.raw, [x, 0 * x, x])

@@ -356,15 +356,16 @@ def _aligned_groups(
 
 
 def _floors(w: _Walker, op: Op) -> bool:
-    """No dividend is negative, so truncation does not turn round inside a group; the divisor's sign does not matter."""
-    return w.ranges.get(op.operands[0], (-1, 0))[0] >= 0
+    """No dividend is negative, so truncation does not turn round inside a group; the divisor's sign does not matter.
+    By 0, which counts as 1, nothing is grouped; one that is 0 only at run time breaks the promise to be a multiple."""
+    return w.ranges.get(op.operands[0], (-1, 0))[0] >= 0 and w.info[op.operands[1]].value != 0
 
 
 def _div(w: _Walker, op: Op) -> AxisInfo:
     if not element_of(op.result.type).is_integer:
         return _elementwise(w, op)
     value, divider = w.info[op.operands[0]], w.info[op.operands[1]]
-    if divider.value == 1:
+    if divider.value in (0, 1):
         return value
     info = _elementwise(w, op)
     if divider.value is not None and divider.value == power_of_two(divider.value):
