@@ -187,6 +187,7 @@ def test_native_launches(library):
             assert str(error) == "the kernel is loaded on device 'cuda:1', its arguments are on 'cuda:0'"
         else:
             raise AssertionError("no error")
+        fake.fake_slots(1)
         dispatcher(launcher(cooperative=True), "n")[(1,)](5)
         assert launches()[0].startswith("hipModuleLaunchCooperativeKernel")
         for options in ({"blocks": 2}, {"cluster": (2, 1, 1)}, {"overlap": True}):
