@@ -86,6 +86,25 @@ def test_umulhi(launch, name):
     np.testing.assert_array_equal(z.raw.view(unsigned.dtype), np.array(expected, unsigned.dtype))
 
 
+@triton.jit
+def mulhi_ones_kernel(x, y, z, N: tl.constexpr, M: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(z + i, tl.umulhi(tl.load(x + i), tl.load(y + i, mask=i < M, other=1)))
+
+
+@pytest.mark.parametrize("name", ["uint32", "uint64", "int32"])
+@pytest.mark.parametrize("m", [0, 8, 16, 31])
+def test_umulhi_where_a_mask_leaves_ones(launch, name, m):
+    """Whole registers of ones: LLVM folds a high half by a vector of ones to a shift by the whole width."""
+    n, bits = 31, np.iinfo(name).bits
+    unsigned = np.random.default_rng(1).integers(0, 2**bits, (2, n), dtype=f"uint{bits}")
+    x, y, z = (empty(name, n) for _ in range(3))
+    x.raw[:], y.raw[:] = unsigned.view(name)
+    launch(mulhi_ones_kernel, (1,), x, y, z, N=n, M=m)
+    expected = [a * b >> bits if i < m else 0 for i, (a, b) in enumerate(zip(*unsigned.tolist(), strict=True))]
+    np.testing.assert_array_equal(z.raw.view(unsigned.dtype), np.array(expected, unsigned.dtype))
+
+
 # Random numbers -----------------------------------------------------------------------------------------------------
 
 
