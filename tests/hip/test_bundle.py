@@ -60,6 +60,8 @@ def test_manifest(arch, tmp_path):
     grid = next(e for e in manifest["kernels"] if e["name"] == "grid")
     counts = [a["value"] for a in grid["arguments"] if a["kind"].startswith("hidden_block_count")]
     assert counts == [4, 3, 2]
+    add = next(e for e in manifest["kernels"] if e["name"] == "add_fp32")  # asks for nothing that it does not use
+    assert [a["name"] for a in add["arguments"]] == ["x", "y", "z", "n"] and add["kernarg_size"] == 28
     want = np.load(tmp_path / "grid.z.after.npy")
     assert want[5] == 1 + 10 + 4000 + 30000 + 200000
 
