@@ -373,6 +373,15 @@ def test_buffers_check_bounds(arch):
     assert "global_load" not in text and "exec" not in text
 
 
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_values_of_16_bits_take_whole_registers(arch):
+    """Instructions that name half registers (``v0.l``) are unknown to many tools."""
+    signature = {"x": "*fp16", "z": "*fp16"}
+    constants = {"OP": "max", "AXIS": 0, "M": 8, "N": 64}
+    text = compiled(sample_kernels.reduce_kernel, arch, signature, constants).asm["amdgcn"]
+    assert "_f16" in text and not re.search(r"\bv\d+\.[lh]\b", text)
+
+
 def test_options():
     feature = features.FEATURES["vector add"]
     text = compiled(

@@ -177,7 +177,7 @@ class HIPBackend(BaseBackend):
 
     def assemble(self, text: str, metadata: dict[str, Any], options: HIPOptions) -> bytes:
         """The linked code object; the object file itself where no linker is found (it cannot be launched then)."""
-        obj = codegen.compile_object(text, self.arch, _features(options))
+        obj = codegen.compile_object(text, self.arch, _features(self.arch, options))
         note = codegen.kernel_note(obj, metadata["name"])
         metadata["registers"] = note.vector_registers
         metadata["scalar_registers"] = note.scalar_registers
@@ -189,16 +189,17 @@ class HIPBackend(BaseBackend):
         return codegen.link(obj, linker) if linker is not None else obj
 
     def render(self, name: str, asm: Mapping[str, Any], options: Any) -> str | bytes | None:
-        return codegen.compile_object(asm["llir"], self.arch, _features(options), "asm") if name == "amdgcn" else None
+        return codegen.compile_object(asm["llir"], self.arch, _features(self.arch, options), "asm") if name == "amdgcn" else None
 
     def pack_metadata(self, metadata: Any) -> Any:
         return {"threads": metadata.threads, "cooperative": bool(metadata.launch_cooperative_grid)}
 
 
-def _features(options: Any) -> str:
-    """Target features: a workgroup may be kept to one compute unit (``cu``) where the processor has pairs of them."""
+def _features(arch: str, options: Any) -> str:
+    """Target features: a workgroup may be kept to one compute unit (``cu``) where the processor has pairs of them; 16-bit
+    values take whole registers on RDNA3 and 4 (instructions that name half registers save few and not all tools know them)."""
     mode = getattr(options, "wgp_cu_mode", "wgp")
-    return "+cumode" if mode == "cu" else ""
+    return ",".join(["+cumode"] * (mode == "cu") + ["-real-true16"] * arch.startswith(("gfx11", "gfx12")))
 
 
 def _attributes(text: str) -> str:
