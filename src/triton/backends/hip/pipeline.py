@@ -189,15 +189,20 @@ class HIPBackend(BaseBackend):
         return codegen.link(obj, linker) if linker is not None else obj
 
     def render(self, name: str, asm: Mapping[str, Any], options: Any) -> str | bytes | None:
-        return codegen.compile_object(asm["llir"], self.arch, _features(self.arch, options), "asm") if name == "amdgcn" else None
+        if name != "amdgcn":
+            return None
+        return codegen.compile_object(asm["llir"], self.arch, _features(self.arch, options), "asm")
 
     def pack_metadata(self, metadata: Any) -> Any:
         return {"threads": metadata.threads, "cooperative": bool(metadata.launch_cooperative_grid)}
 
 
 def _features(arch: str, options: Any) -> str:
-    """Target features: a workgroup may be kept to one compute unit (``cu``) where the processor has pairs of them; 16-bit
-    values take whole registers on RDNA3 and 4 (instructions that name half registers save few and not all tools know them)."""
+    """Target features.
+
+    A workgroup may be kept to one compute unit (``cu``) where the processor has pairs of them. 16-bit values take whole
+    registers on RDNA3 and 4: instructions that name half registers save few, and not all tools know them.
+    """
     mode = getattr(options, "wgp_cu_mode", "wgp")
     return ",".join(["+cumode"] * (mode == "cu") + ["-real-true16"] * arch.startswith(("gfx11", "gfx12")))
 
