@@ -19,6 +19,10 @@ EXACT, SIGN_OF_ZERO, INEXACT = 0, 1, 2
 WRITERS = frozenset({"store", "atomic_rmw", "atomic_cas", "desc_store"})
 MATHEMATICS = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "libm"})
 EXACT_FUNCTIONS = frozenset({"fabs", "trunc", "rint", "nearbyint", "copysign", "isnan", "isinf", "signbit"})
+MOVES = frozenset(
+    {"splat", "broadcast", "expand_dims", "reshape", "permute", "flip", "join", "split", "cat", "gather"}
+    | {"select", "neg", "abs"}
+)
 CHOOSING = frozenset({"fmin", "fmax", "fdim"})
 PRECISION = {
     "f8e4m3": 3,
@@ -45,12 +49,17 @@ def exact_function(op: Op) -> bool:
     return op.kind == "libm" and op.attrs["function"] in EXACT_FUNCTIONS | CHOOSING
 
 
+def differs_by_itself(op: Op) -> bool:
+    """Whether results differ between correct implementations even where the operands agree; but see reductions."""
+    if op.kind in MATHEMATICS:
+        return not exact_function(op)
+    return op.kind in ("dot", "dot_scaled") or (op.kind == "div" and bool(op.attrs.get("approx")))
+
+
 def result_level(op: Op, levels: dict[Value, int]) -> int:
     """The level of the float results of an op without control flow. Loads count as exact here."""
     highest = max((levels.get(v, EXACT) for v in op.operands), default=EXACT)
-    if op.kind in MATHEMATICS and not exact_function(op):
-        return INEXACT
-    if op.kind in ("dot", "dot_scaled") or (op.kind == "div" and op.attrs.get("approx")):
+    if differs_by_itself(op):
         return INEXACT
     if op.kind in ("reduce", "scan"):
         region = op.regions[0].ops
@@ -121,21 +130,23 @@ def ulps(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def perturbed_rules(module: Module, rng: np.random.Generator) -> dict:
-    """The interpreter's rules, with every inexact result of ``module`` moved by one to two last places.
+    """The interpreter's rules, with every inexact result of ``module`` moved by some last places.
 
-    Never by less: a value that rounds back to what it was would seem exact, also after a cast to a wider type.
+    Never by less than one: a value that rounds back to what it was would seem exact, also after a cast to a wider type.
+    By more where an op makes the difference than where it only rounds once more: the second must not undo the first.
+    Not at all where an op moves values or changes their sign.
     """
     levels = Levels(module).levels
 
-    def places(shape: tuple[int, ...]) -> np.ndarray:
-        return rng.uniform(1.0, 2.0, shape) * rng.choice([-1.0, 1.0], shape)
+    def places(shape: tuple[int, ...], least: float) -> np.ndarray:
+        return rng.uniform(least, least + 1.0, shape) * rng.choice([-1.0, 1.0], shape)
 
-    def shake(array, value: Value):
+    def shake(array, value: Value, least: float = 2.0):
         element = element_of(value.type)
         if isinstance(element, PointerType) or not element.is_float:
             return array
         wide = widen(array, element).astype(np.float64)
-        moved = wide + places(wide.shape) * ulps(wide, element.name)
+        moved = wide + places(wide.shape, least) * ulps(wide, element.name)
         return narrow(np.where(np.isfinite(wide), moved, wide), element)
 
     def shake_product(rule, machine, op, args):
@@ -145,7 +156,7 @@ def perturbed_rules(module: Module, rng: np.random.Generator) -> dict:
         sizes = [size(a, v) if k < 3 else a for k, (a, v) in enumerate(zip(args, op.operands, strict=True))]
         wide = widen(result, element).astype(np.float64)
         largest = widen(rule(machine, op, sizes), element).astype(np.float64)
-        moved = wide + places(wide.shape) * ulps(largest, element.name)
+        moved = wide + places(wide.shape, 2.0) * ulps(largest, element.name)
         return narrow(np.where(np.isfinite(wide), moved, wide), element)
 
     def size(array, value: Value):
@@ -157,7 +168,7 @@ def perturbed_rules(module: Module, rng: np.random.Generator) -> dict:
     def wrap(rule):
         def shaken(machine, op, args):
             inexact = any(levels.get(r) == INEXACT for r in op.results)
-            if not inexact:
+            if not inexact or op.kind in MOVES:
                 return rule(machine, op, args)
             if op.kind in ("dot", "dot_scaled"):
                 return shake_product(rule, machine, op, args)
@@ -166,7 +177,7 @@ def perturbed_rules(module: Module, rng: np.random.Generator) -> dict:
             result = rule(machine, op, args)
             if isinstance(result, list):
                 return [shake(a, v) for a, v in zip(result, op.results, strict=True)]
-            return shake(result, op.results[0])
+            return shake(result, op.results[0], 2.0 if differs_by_itself(op) else 1.0)
 
         return shaken
 
