@@ -145,6 +145,9 @@ class Actions:
             operands.append(self.like(x.type, EXACT))
             if self.level(operands[1]) != EXACT:
                 return
+        if name in ("copysign", "signbit"):  # a NaN's sign is free
+            sign = operands[-1]
+            operands[-1] = self.b.select(self.b.cmp(sign, sign, pred="eq"), sign, self.b.const(1.0, sign.type))
         predicate = name in ("isnan", "isinf", "signbit")
         type = with_shape(shape_of(x.type), i32) if predicate else x.type
         result = self.b.libm(*operands, function=name, types=[type])

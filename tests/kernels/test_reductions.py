@@ -288,3 +288,61 @@ def test_softmax(launch, n):
     launch(softmax_kernel, (5,), x, z, n, n, N=300)
     e = np.exp(x.raw.astype(np.float64) - x.raw.max(1, keepdims=True))
     close(z, e / e.sum(1, keepdims=True), places=16)
+
+
+@triton.jit
+def masked_rows_kernel(x, y, z, rows, n, M: tl.constexpr, N: tl.constexpr, OP: tl.constexpr):
+    r, c = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    inside = (r < rows) & (c < n)
+    if OP == "max":
+        result = tl.max(tl.load(x + r * n + c, mask=inside, other=-float("inf")), axis=1)
+    elif OP == "min":
+        result = tl.min(tl.load(x + r * n + c, mask=inside, other=float("inf")), axis=1)
+    else:
+        a = tl.load(x + r * n + c, mask=inside, other=0.0)
+        if OP == "sum":
+            result = tl.sum(a, axis=1)
+        elif OP == "centred":
+            result = tl.sum(tl.where(inside, a - 1.0, 0.0), axis=1)
+        elif OP == "product":
+            result = tl.sum(a * tl.load(y + r * n + c, mask=inside, other=0.0), axis=1)
+        else:
+            result = tl.sum(a * tl.load(y + c, mask=c < n, other=2.0), axis=1)
+    tl.store(z + tl.arange(0, M), result)
+
+
+@pytest.mark.parametrize("rows, n", [(4, 1), (3, 63), (4, 64), (1, 65), (2, 200), (4, 512), (0, 512), (4, 0)])
+@pytest.mark.parametrize("op", ["sum", "centred", "product", "weighted", "max", "min"])
+def test_reduce_where_a_mask_ends_rows(launch, rows, n, op):
+    """What lies past the mask is not computed where it changes nothing; elsewhere it is."""
+    x, y, z = sample("float32", (4, 512), 1), sample("float32", (4, 512), 2), empty("float32", 4)
+    launch(masked_rows_kernel, (1,), x, y, z, rows, n, M=4, N=512, OP=op)
+    a, b = (v.raw.reshape(-1)[: rows * n].reshape(rows, n).astype(np.float64) for v in (x, y))
+    if op in ("max", "min"):
+        worst = -np.inf if op == "max" else np.inf
+        want = NUMPY[op](a, axis=1, initial=worst)
+        rest = worst
+    else:
+        terms = {"sum": a, "centred": a - 1, "product": a * b, "weighted": a * y.raw.reshape(-1)[:n].astype(np.float64)}
+        want, rest = terms[op].sum(1), 0.0
+    expected = np.full(4, rest)
+    expected[:rows] = want
+    np.testing.assert_allclose(z.raw, expected, rtol=1e-5, atol=1e-4)
+
+
+@triton.jit
+def special_rows_kernel(x, z, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(z, tl.sum(tl.load(x + i, mask=i < n, other=0.0)))
+    tl.store(z + 1, tl.max(tl.load(x + i, mask=i < n, other=-float("inf"))))
+
+
+@pytest.mark.parametrize("n", [1, 256])
+def test_reduce_of_nans_and_infinities_in_masked_rows(launch, n):
+    x, z = empty("float32", 256), empty("float32", 2)
+    x.raw[:] = np.nan
+    launch(special_rows_kernel, (1,), x, z, n, N=256)
+    assert np.isnan(z.raw[0]) and (np.isneginf(z.raw[1]) if n < 256 else np.isnan(z.raw[1]))
+    x.raw[:] = -np.inf
+    launch(special_rows_kernel, (1,), x, z, n, N=256)
+    assert np.isneginf(z.raw).all()

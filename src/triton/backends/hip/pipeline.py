@@ -191,7 +191,8 @@ class HIPBackend(BaseBackend):
     def render(self, name: str, asm: Mapping[str, Any], options: Any) -> str | bytes | None:
         if name != "amdgcn":
             return None
-        return codegen.compile_object(asm["llir"], self.arch, _features(self.arch, options), "asm")
+        text: str = codegen.compile_object(asm["llir"], self.arch, _features(self.arch, options), "asm")
+        return text
 
     def pack_metadata(self, metadata: Any) -> Any:
         return {"threads": metadata.threads, "cooperative": bool(metadata.launch_cooperative_grid)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 from ...ir.core import Op, Value
@@ -14,6 +13,7 @@ from .access import Descriptor
 from .buffers import Buffer
 from .dot import pack_invariants
 from .emit import FunctionEmitter, rule
+from .idle import is_number, zero_without
 from .index import strides_of
 
 _COMPOUND = frozenset({"for", "while", "if", "call", "map"})
@@ -360,36 +360,11 @@ def _idle_mask(op: Op, i: int) -> Value | None:
     arg, value, init = body.args[i + 1], body.terminator.operands[i], op.operands[3 + i]
     if value.op is None or value.op.kind != "add" or arg not in value.op.operands:
         return None
-    if element_of(arg.type).is_float and not _is_zero(init):
+    if element_of(arg.type).is_float and not is_number(init, 0.0):
         return None
     first, second = value.op.operands
     added = second if first is arg else first
-    return None if added is arg else _zero_without(added)
-
-
-def _is_zero(value: Value) -> bool:
-    op = value.op
-    if op is None or op.kind != "constant":
-        return False
-    number = op.attrs["value"]
-    return number == 0 and math.copysign(1.0, number) > 0
-
-
-def _zero_without(value: Value) -> Value | None:
-    """The mask without which ``value`` is 0."""
-    op = value.op
-    if op is None:
-        return None
-    if op.kind == "load" and len(op.operands) > 1 and (len(op.operands) == 2 or _is_zero(op.operands[2])):
-        return op.operands[1]
-    if op.kind == "select" and _is_zero(op.operands[2]) and is_tile(op.operands[0]):
-        return op.operands[0]
-    if op.kind == "mul":
-        first, second = _zero_without(op.operands[0]), _zero_without(op.operands[1])
-        return first if first is second else None
-    if op.kind == "cast" and element_of(value.type).is_float == element_of(op.operands[0].type).is_float:
-        return _zero_without(op.operands[0])
-    return None
+    return None if added is arg else zero_without(added)
 
 
 # if -----------------------------------------------------------------------------------------------------------------

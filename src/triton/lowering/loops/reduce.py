@@ -18,6 +18,7 @@ from ..writer import Cell
 from . import access, extremum, regions
 from .buffers import Buffer, bytes_of
 from .emit import FunctionEmitter, rule
+from .idle import nothing_without
 from .index import ZERO, Dim, Index, fixed, lane_mask, shuffle
 from .nest import Shape, Survey, choose, count, count_between, find_bounds, survey, vectors
 
@@ -43,6 +44,7 @@ def _reduce(f: FunctionEmitter, op: Op) -> None:
     if not job.straight:
         job.along_lanes(0)
     elif chosen.axis == axis or chosen.axis is None:
+        job.stop_where_idle()
         job.along_lanes(chosen.lanes if chosen.axis is not None else 0)
     elif job.streams(chosen):
         job.stream(chosen)
@@ -133,6 +135,15 @@ class Job:
 
     # Along the axis that has the lanes
 
+    def stop_where_idle(self) -> None:
+        """Vectors that change nothing are left out. A sum then starts at 0.0, not at -0.0, which zeros would undo."""
+        if self.neutral is None or self.by_products or self.found is None:
+            return
+        idle = nothing_without(self.op.operands, self.neutral)
+        if idle is not None:
+            self.found.stop = idle, tuple(range(len(self.shape)))
+            self.neutral = [n + 0.0 if isinstance(n, float) else n for n in self.neutral]
+
     def along_lanes(self, lanes: int) -> None:
         others = [d for d, n in enumerate(self.shape) if d != self.axis and n > 1]
         n = self.shape[self.axis]
@@ -178,10 +189,10 @@ class Job:
                 return body(d, values)
 
             if limit is not None:
-                split, _ = limit.split(self.index(outer, ZERO), n, lanes)
+                split, end = limit.split(self.index(outer, ZERO), n, lanes)
                 results = count_between(e, "0", split, lanes, unmasked, [(c.type, c.text) for c in acc])
                 acc = [Cell(t, c.element, lanes) for t, c in zip(results, acc, strict=True)]
-                results = count_between(e, split, str(n), lanes, body, [(c.type, c.text) for c in acc])
+                results = count_between(e, split, end, lanes, body, [(c.type, c.text) for c in acc])
             else:
                 results = count(e, whole - start, body, [(c.type, c.text) for c in acc], step=lanes)
             acc = [Cell(t, c.element, lanes) for t, c in zip(results, acc, strict=True)]
