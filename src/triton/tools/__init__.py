@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("compile", "disasm", "mxfp", "ragged_tma", "tensor_descriptor")
+_MODULES = ("build_extern", "compile", "disasm", "link", "mxfp", "ragged_tma", "tensor_descriptor")
 
 
 def __getattr__(name: str) -> Any:
