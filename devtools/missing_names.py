@@ -9,6 +9,7 @@ call that the table's signature allows is allowed here too. Needs NumPy.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import json
@@ -22,8 +23,8 @@ LANGUAGE = ROOT / "tests" / "data" / "language_names.json"
 INTERNAL = ("_semantic", "_generator", "_builder")
 
 
-def parameters(signature: str) -> list[tuple[str, bool]]:
-    """Names in a signature's text, with stars, and whether each has a default."""
+def parameters(signature: str) -> list[tuple[str, str]]:
+    """Names in a signature's text, with stars, and the text of each one's default, empty without."""
     depth, parts, current = 0, [], ""
     for character in signature.strip()[1:-1]:
         depth += character in "([{<"
@@ -38,7 +39,7 @@ def parameters(signature: str) -> list[tuple[str, bool]]:
     for part in parts:
         name = re.split(r"[:=]", part.strip(), maxsplit=1)[0].strip()
         if name and name not in ("/",):
-            found.append((name, "=" in part))
+            found.append((name, part.partition("=")[2].strip()))
     return found
 
 
@@ -52,9 +53,22 @@ def own_parameters(value: Any) -> list[inspect.Parameter] | None:
     return [p for p in signature.parameters.values() if p.name not in INTERNAL]
 
 
+def default_problem(name: str, wanted: str, own: Any) -> str | None:
+    """How a default differs from what its text says. Names of objects are not looked up."""
+    if not wanted:
+        return None
+    if own is inspect.Parameter.empty:
+        return f"no default for {name}"
+    try:
+        expected = ast.literal_eval(wanted)
+    except (ValueError, SyntaxError):
+        return None
+    return None if own == expected and isinstance(own, type(expected)) else f"default of {name} is {own!r}"
+
+
 def signature_problem(value: Any, wanted: str) -> str | None:
     """What a caller who follows ``wanted`` would run into."""
-    own = own_parameters(value)
+    own = own_parameters(value.function)[1:] if isinstance(value, Bound) else own_parameters(value)
     if own is None:
         return None
     names = {p.name for p in own}
@@ -63,7 +77,8 @@ def signature_problem(value: Any, wanted: str) -> str | None:
     any_keyword = any(p.kind is p.VAR_KEYWORD for p in own)
     keyword_only, place = False, 0
     listed = set()
-    for name, _ in parameters(wanted):
+    defaults = {p.name: p.default for p in own}
+    for name, default in parameters(wanted):
         if name.startswith("*"):
             keyword_only = True
             if name not in ("*",) and not name.startswith("**") and not any_positional:
@@ -75,6 +90,9 @@ def signature_problem(value: Any, wanted: str) -> str | None:
         if not keyword_only and not any_positional and (place >= len(positional) or positional[place] != name):
             return f"parameter {place} is {positional[place] if place < len(positional) else 'missing'}, not {name}"
         place += not keyword_only
+        problem = default_problem(name, default, defaults.get(name, inspect.Parameter.empty))
+        if problem:
+            return problem
     for parameter in own:
         needed = parameter.default is parameter.empty and parameter.kind in (
             parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY,
@@ -89,6 +107,37 @@ def resolve(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         return error
+
+
+def method_problems(value: Any, methods: Any) -> list[str]:
+    """Methods that a class lacks or that take other arguments; ``methods`` may be a list of names."""
+    lines = []
+    for method in methods:
+        if not inspect.isclass(value):
+            continue
+        if not hasattr(value, method):
+            lines.append(method)
+            continue
+        facts = methods[method] if isinstance(methods, dict) else {}
+        wanted = str(facts.get("sig", "?")) if isinstance(facts, dict) else "?"
+        if not wanted.startswith("(") or method == "__init__":
+            continue
+        own = inspect.getattr_static(value, method)
+        bound = isinstance(own, (staticmethod, classmethod))
+        function = getattr(value, method)
+        problem = signature_problem(function if bound else Bound(function), wanted)
+        if problem and not bound:  # jitted functions that are methods too are listed with their first parameter
+            problem = signature_problem(function, wanted) and problem
+        if problem:
+            lines.append(f"{method}: {problem} (wanted {wanted})")
+    return lines
+
+
+class Bound:
+    """A method as its callers see it: without the object."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
 
 
 def check(table: dict[str, Any], prefix: str) -> tuple[dict[str, list[str]], int]:
@@ -116,9 +165,7 @@ def check(table: dict[str, Any], prefix: str) -> tuple[dict[str, list[str]], int
             problem = signature_problem(value, signature) if signature else None
             if problem:
                 lines.append(f"{name}: {problem} (wanted {signature})")
-            for method in facts.get("methods") or {}:
-                if inspect.isclass(value) and not hasattr(value, method):
-                    lines.append(f"{name}.{method}")
+            lines += [f"{name}.{line}" for line in method_problems(value, facts.get("methods") or {})]
         if lines:
             problems[module] = lines
     return problems, count

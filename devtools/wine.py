@@ -105,9 +105,7 @@ def minor(python: str) -> str:
     return ".".join(python.partition("==")[2].split(".")[:2])
 
 
-def windows_wheels(
-    requirements: Sequence[str], folder: Path, python: str = minor(PYTHON), *flags: str
-) -> list[Path]:
+def windows_wheels(requirements: Sequence[str], folder: Path, python: str = minor(PYTHON), *flags: str) -> list[Path]:
     """Wheels for a Windows Python, with those that they depend on."""
     choice = ("--only-binary=:all:", "--platform", "win_amd64", "--python-version", python, *flags)
     return [path for name in requirements for path in download(name, folder / python, *choice)]

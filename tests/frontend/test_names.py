@@ -1,4 +1,4 @@
-"""The language has every name of the API it implements, with a signature that takes the same calls."""
+"""Every name of the API that is implemented is there, with a signature that takes the same calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLE = json.loads((ROOT / "tests" / "data" / "language_names.json").read_text(encoding="utf-8"))
+TABLE = {
+    module: names
+    for file in ("language_names", "runtime_names")
+    for module, names in json.loads((ROOT / "tests" / "data" / f"{file}.json").read_text(encoding="utf-8")).items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +43,25 @@ def test_the_checker_finds_what_is_wrong(checker):
                     "no_such_name": {},
                     "where": {"signature": "(cond, x, y)"},
                     "program_id": {"signature": "(axis)"},
+                    "arange": {"signature": "(start, end=1)"},
+                    "static_range": {"kind": "class", "init": "(arg1, arg2=None, step=3)"},
+                    "dtype": {"kind": "class", "methods": {"is_fp16": {"sig": "(self_)"}, "nothing": {}}},
                 }
             },
             "triton.language.nowhere": {"names": {"a": {}}},
         }
     }
     problems, count = checker.check(table, "triton.language")
-    assert count == 5
+    assert count == 8
     assert problems == {
         "triton.language": [
             "load: no parameter nothing (wanted (pointer, mask=None, nothing=None))",
             "no_such_name",
             "where: no parameter cond (wanted (cond, x, y))",
+            "arange: no default for end (wanted (start, end=1))",
+            "static_range: default of step is None (wanted (arg1, arg2=None, step=3))",
+            "dtype.is_fp16: no parameter self_ (wanted (self_))",
+            "dtype.nothing",
         ],
         "triton.language.nowhere": [
             "cannot be imported (No module named 'triton.language.nowhere'): 1 names",

@@ -160,3 +160,16 @@ def test_debugging_of_a_function_without_a_module(tmp_path) -> None:
     x = np.zeros(4, np.float32)
     triton.jit(scope["fill"])[(1,)](x, B=4, debug=True)
     assert (x == 3).all()
+
+
+def test_interpreted_functions_where_pytorch_looks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.runtime.interpreter import InterpretedFunction
+
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    assert not isinstance(add_one, InterpretedFunction)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert isinstance(add_one, InterpretedFunction)
+    assert not isinstance(len, InterpretedFunction)
+    x = np.zeros(4, np.float32)
+    InterpretedFunction(add_one.fn)[(1,)](x, 3, BLOCK=8)
+    assert x.tolist() == [1, 1, 1, 0]

@@ -364,9 +364,9 @@ class block_type(dtype):
     def get_block_shapes(self) -> tuple[int, ...]:
         return self._shape
 
-    def with_element_ty(self, element_ty: dtype) -> Any:
+    def with_element_ty(self, scalar_ty: dtype) -> Any:
         """This shape with other elements."""
-        return get_block_type(element_ty, self._shape)
+        return get_block_type(scalar_ty, self._shape)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from triton.frontend.semantic import TritonSemantic
@@ -38,6 +39,8 @@ def _question(name: str, doc: str, test: Any) -> Any:
     ask.__name__ = ask.__qualname__ = name
     ask.__doc__ = doc
     ask.__triton_builtin__ = True  # type: ignore[attr-defined]
+    _, *parameters = inspect.signature(test).parameters.values()
+    ask.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return ask
 
 

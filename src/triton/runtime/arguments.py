@@ -105,8 +105,8 @@ def element_type(dtype: Any) -> str:
     return name
 
 
-def is_namedtuple(value: Any) -> bool:
-    return isinstance(value, tuple) and hasattr(value, "_fields")
+def is_namedtuple(val: Any) -> bool:
+    return isinstance(val, tuple) and hasattr(val, "_fields")
 
 
 def make_like(template: tuple[Any, ...], items: list[Any]) -> tuple[Any, ...]:

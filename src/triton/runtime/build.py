@@ -26,17 +26,47 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
-def compile_so_from_src(src: str, name: str, *args: Any, **kwargs: Any) -> str:
+def compile_so_from_src(
+    src: str,
+    name: str,
+    library_dirs: Any = None,
+    include_dirs: Any = None,
+    libraries: Any = None,
+    ccflags: Any = None,
+    language: str = "c",
+) -> str:
     _refuse(name)
 
 
-def compile_so_from_file(src_path: str, name: str, *args: Any, **kwargs: Any) -> str:
+def compile_so_from_file(
+    src_path: str,
+    name: str,
+    library_dirs: Any = None,
+    include_dirs: Any = None,
+    libraries: Any = None,
+    ccflags: Any = None,
+) -> str:
     _refuse(name)
 
 
-def compile_module_from_src(src: str, name: str, *args: Any, **kwargs: Any) -> ModuleType:
+def compile_module_from_src(
+    src: str,
+    name: str,
+    library_dirs: Any = None,
+    include_dirs: Any = None,
+    libraries: Any = None,
+    ccflags: Any = None,
+    language: str = "c",
+) -> ModuleType:
     _refuse(name)
 
 
-def compile_module_from_file(src_path: str, name: str, *args: Any, **kwargs: Any) -> ModuleType:
+def compile_module_from_file(
+    src_path: str,
+    name: str,
+    library_dirs: Any = None,
+    include_dirs: Any = None,
+    libraries: Any = None,
+    ccflags: Any = None,
+) -> ModuleType:
     _refuse(name)
