@@ -149,8 +149,18 @@ def test_mistakes_of_the_caller_are_not_failures_of_configurations() -> None:
         tuned(Clock(), configs(8, 16))[(-1,)](np.zeros(8, "f4"), 8)
     with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
         tuned(Clock(), configs(8, 16))[(1,)](np.zeros(8, "f4"), 8, BLOCK=4)
-    with pytest.raises(ValueError, match="key contains names that are not kernel arguments: m"):
-        tuned(Clock(), configs(8, 16), key=["m"])
+    with pytest.raises(ValueError, match="reset_to_zero contains names that are not kernel arguments: m"):
+        tuned(Clock(), configs(8, 16), reset_to_zero=["m"])
+
+
+def test_names_in_the_key_that_no_parameter_has_add_nothing() -> None:
+    clock = Clock()
+    kernel = tuned(clock, configs(8, 16), key=["gone", "n"])
+    kernel[grid](np.zeros(8, "f4"), 8)
+    kernel[grid](np.zeros(8, "f4"), 8)
+    assert clock.count == 2 and len(kernel.cache) == 1
+    kernel[grid](np.zeros(8, "f4"), 7)
+    assert clock.count == 4 and len(kernel.cache) == 2
 
 
 def test_results_on_disk(monkeypatch: pytest.MonkeyPatch, cache_dir: Path) -> None:

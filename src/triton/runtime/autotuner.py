@@ -142,11 +142,7 @@ class Autotuner(KernelInterface[Any]):
         self._cache_results = cache_results
         self.reset_to_zero = list(reset_to_zero or ())
         self.restore_value = list(restore_value or ())
-        for names, what in (
-            (self.keys, "key"),
-            (self.reset_to_zero, "reset_to_zero"),
-            (self.restore_value, "restore_value"),
-        ):
+        for names, what in ((self.reset_to_zero, "reset_to_zero"), (self.restore_value, "restore_value")):
             unknown = ", ".join(name for name in names if name not in arg_names)
             if unknown:
                 raise ValueError(
@@ -506,7 +502,8 @@ def autotune(
     configuration and keep the fastest.
 
     :param configs: the configurations. One alone is used without measuring.
-    :param key: names of arguments whose change starts a new tuning.
+    :param key: names of arguments whose change starts a new tuning. Names that no parameter has add nothing:
+        libraries keep names here of parameters that their kernels have lost.
     :param prune_configs_by: ``early_config_prune(configs, named_args, **kwargs)`` returns the ones to keep;
         ``perf_model(**args)`` estimates a time, of which the ``top_k`` best (a number, or a fraction) are measured.
     :param reset_to_zero: names of arguments that are filled with zeros before each measured run.
