@@ -421,3 +421,10 @@ def test_occupancy():
         and chips.isa_version("gfx942") == 9402
         and chips.isa_version("gfx1201") == 12001
     )
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_too_much_shared_memory_is_a_lack_of_resources(arch):
+    """Tuners skip a configuration for it, as they do on NVIDIA, and it is no failure of the compiler."""
+    with pytest.raises(triton.OutOfResources, match=f"shared memory of {arch}: required [0-9]+, the limit is 65536"):
+        matmul(arch, "*fp32", tile=(128, 256, 64))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..errors import TritonError
+from ..errors import OutOfResources, TritonError
 
 __all__ = ["AutotunerError", "InterpreterError", "LaunchError", "OutOfResources", "PTXASError", "TritonError"]
 
@@ -32,22 +30,3 @@ class AutotunerError(_MessageError):
 
 class LaunchError(_MessageError, ValueError):
     """A launch was refused before any program ran: a bad grid, a bad argument or no driver."""
-
-
-class OutOfResources(TritonError):
-    """A kernel needs more of something (``name``) than the device has (``limit``)."""
-
-    def __init__(self, required: int, limit: int, name: str) -> None:
-        super().__init__(required, limit, name)
-        self.required = required
-        self.limit = limit
-        self.name = name
-
-    def __str__(self) -> str:
-        return (
-            f"out of resource: {self.name}: required {self.required}, the limit is {self.limit}; "
-            "smaller tiles or fewer num_stages may help"
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.required, self.limit, self.name)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ... import knobs
 from ..._C import libtriton
-from ...errors import OptionError
+from ...errors import OptionError, OutOfResources
 from ...ir.capabilities import Capabilities
 from ...ir.core import Module, Op
 from ...lowering.simt.context import SHARED
@@ -167,9 +167,7 @@ class HIPBackend(BaseBackend):
         writer = ModuleWriter(features(options.enable_fp_fusion), c_function=device_function)
         lowered = lower_module(module, machine, writer)
         if lowered.shared_bytes > self.chip.shared:
-            raise ValueError(
-                f"the kernel needs {lowered.shared_bytes} bytes of shared memory, {self.arch} has {self.chip.shared}"
-            )
+            raise OutOfResources(lowered.shared_bytes, self.chip.shared, f"shared memory of {self.arch}")
         metadata["name"] = lowered.kernel
         metadata["shared"] = lowered.shared_bytes
         metadata["threads"] = machine.threads
