@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from tiles import Options, build, check, compare, kernel
@@ -28,6 +30,26 @@ def test_masked(type: str, n: int) -> None:
         f"%q = addptr %s, %r : {n}xptr<{type}>\n%x = load %q, %b : {n}x{type}\n%y = load %q, %b, %c : {n}x{type}"
     )
     check([f"{n}x{type}", f"{n}xi1", f"{n}x{type}"], body, [("%x", f"{n}x{type}"), ("%y", f"{n}x{type}")])
+
+
+@pytest.mark.parametrize("place", ["%q", "%far"])
+def test_masked_bf16_stays_in_vectors(place: str) -> None:
+    """LLVM takes masked vectors of bf16 apart and calls a conversion for each lane stored: a second for one kernel."""
+    n = 100
+    body = VECTOR.format(n=n, t="bf16") + (
+        f'%k = constant {{value = 40}} : {n}xi32\n%m = cmp %r, %k {{pred = "lt"}} : {n}xi1\n'
+        f"%i = load %pi : i32\n%is = splat %i : {n}xi32\n%ri = mul %r, %is : {n}xi32\n"
+        f"%far = addptr %s, %ri : {n}xptr<bf16>\n%x = load {place}, %m : {n}xbf16\n%y = neg %x : {n}xbf16\n"
+        f"store {place}, %y, %m"
+    )
+    source = text("%p: ptr<bf16>, %pi: ptr<i32>", body)
+    built = build(source)
+    assert "masked" in built.text and not re.search(r"masked\.\w+\.v\d+bf16", built.text)
+    data = np.random.default_rng(0).integers(0, 0x7F80, 200).astype(np.uint16)
+    got, _ = compare(source, [data, np.array([2], np.int32)])
+    stride = 2 if place == "%far" else 1
+    np.testing.assert_array_equal(got[: 40 * stride : stride], data[: 40 * stride : stride] | 0x8000)
+    np.testing.assert_array_equal(got[40 * stride :], data[40 * stride :])
 
 
 @pytest.mark.parametrize("options", ALIASING)

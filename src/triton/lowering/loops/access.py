@@ -157,16 +157,40 @@ def _store_past_caches(w: FunctionWriter, address: str, cell: Cell) -> None:
         w.line(f"store {vector(base, size)} {part}, ptr {place}, align 16, !nontemporal {hint}")
 
 
+def _masked_base(element: ElementType) -> str:
+    """The type of an element in accesses under a mask: LLVM takes vectors of bf16 there apart, lane by lane, with a
+    call of a conversion for each; not so the same bits as integers."""
+    base = scalar_type(element, memory=True)
+    return "i16" if base == "bfloat" else base
+
+
+def _recast(w: FunctionWriter, text: str, lanes: int, source: str, target: str) -> str:
+    if source == target or text == "zeroinitializer":
+        return text
+    return w.emit(f"bitcast {vector(source, lanes)} {text} to {vector(target, lanes)}")
+
+
+def _to_masked(w: FunctionWriter, cell: Cell) -> str:
+    """A vector as accesses under a mask take it."""
+    text = to_memory(w, cell)
+    return _recast(w, text, cell.lanes, scalar_type(cell.element, memory=True), _masked_base(cell.element))
+
+
+def _from_masked(w: FunctionWriter, text: str, element: ElementType, lanes: int) -> Cell:
+    text = _recast(w, text, lanes, _masked_base(element), scalar_type(element, memory=True))
+    return from_memory(w, text, element, lanes)
+
+
 def store_contiguous(w: FunctionWriter, address: str, cell: Cell, mask: str | None) -> None:
     if mask is None:
         store_plain(w, address, cell)
         return
-    lanes, base = cell.lanes, scalar_type(cell.element, memory=True)
+    lanes, base = cell.lanes, _masked_base(cell.element)
     type = vector(base, lanes)
     name = w.module.declare(
         f"llvm.masked.store.{suffix(base, lanes)}.p0", "void", [type, "ptr", "i32", f"<{lanes} x i1>"]
     )
-    text = to_memory(w, cell)
+    text = _to_masked(w, cell)
     w.line(f"call void {name}({type} {text}, ptr {address}, i32 {bytes_of(cell.element)}, <{lanes} x i1> {mask})")
 
 
@@ -176,36 +200,36 @@ def load_contiguous(
     """A vector of consecutive elements; lanes off the mask give ``other`` or 0."""
     if mask is None:
         return _load_plain(w, address, element, lanes)
-    base = scalar_type(element, memory=True)
+    base = _masked_base(element)
     type = vector(base, lanes)
     name = w.module.declare(f"llvm.masked.load.{suffix(base, lanes)}.p0", type, ["ptr", "i32", f"<{lanes} x i1>", type])
-    passthru = "zeroinitializer" if other is None else to_memory(w, other)
+    passthru = "zeroinitializer" if other is None else _to_masked(w, other)
     text = w.emit(
         f"call {type} {name}(ptr {address}, i32 {bytes_of(element)}, <{lanes} x i1> {mask}, {type} {passthru})"
     )
-    return from_memory(w, text, element, lanes)
+    return _from_masked(w, text, element, lanes)
 
 
 def gather_from(
     w: FunctionWriter, pointers: str, element: ElementType, lanes: int, mask: str | None, other: Cell | None
 ) -> Cell:
-    base = scalar_type(element, memory=True)
+    base = _masked_base(element)
     type = vector(base, lanes)
     params = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", type]
     name = w.module.declare(f"llvm.masked.gather.{suffix(base, lanes)}.v{lanes}p0", type, params)
-    passthru = "zeroinitializer" if other is None else to_memory(w, other)
+    passthru = "zeroinitializer" if other is None else _to_masked(w, other)
     mask = mask or "splat (i1 true)"
     operands = f"<{lanes} x ptr> {pointers}, i32 {bytes_of(element)}, <{lanes} x i1> {mask}, {type} {passthru}"
     text = w.emit(f"call {type} {name}({operands})")
-    return from_memory(w, text, element, lanes)
+    return _from_masked(w, text, element, lanes)
 
 
 def scatter_to(w: FunctionWriter, pointers: str, cell: Cell, mask: str | None) -> None:
-    lanes, base = cell.lanes, scalar_type(cell.element, memory=True)
+    lanes, base = cell.lanes, _masked_base(cell.element)
     type = vector(base, lanes)
     params = [type, f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>"]
     name = w.module.declare(f"llvm.masked.scatter.{suffix(base, lanes)}.v{lanes}p0", "void", params)
-    text = to_memory(w, cell)
+    text = _to_masked(w, cell)
     mask = mask or "splat (i1 true)"
     operands = f"{type} {text}, <{lanes} x ptr> {pointers}, i32 {bytes_of(cell.element)}, <{lanes} x i1> {mask}"
     w.line(f"call void {name}({operands})")
