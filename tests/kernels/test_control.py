@@ -338,3 +338,30 @@ def test_loop_carried_swap(launch, n):
         a, b = b, a + 1
         last = a
     np.testing.assert_array_equal(z.raw, [a, b, last])
+
+
+@triton.jit
+def decided_kernel(z, n, FLAG: tl.constexpr):
+    if FLAG:
+        place = z + 1
+    if n > 2 and FLAG:
+        tl.store(place, n)
+    if not (n > 2 or not FLAG or n < -2):
+        tl.store(place, 7)
+    if n > 2 and not FLAG and n < 5:
+        tl.store(z, n)
+    tl.store(z + 2, 1 if n == 3 and FLAG else 2)
+    tl.store(z + 3, tl.where(tl.arange(0, 4) < n and FLAG, 5, 6).sum())
+
+
+@pytest.mark.parametrize("n", [0, 3])
+@pytest.mark.parametrize("flag", [False, True])
+def test_a_compile_time_operand_decides_wherever_it_stands(launch, n, flag):
+    """Names that only exist under the flag are not looked up without it."""
+    z = empty("int32", 4)
+    z.raw[:] = 9
+    launch(decided_kernel, (1,), z, n, FLAG=flag)
+    first = 9 if flag or n == 0 else 3
+    second = 9 if not flag else n or 7
+    z4 = sum(5 if i < n and flag else 6 for i in range(4))
+    assert z.raw.tolist() == [first, second, 1 if n == 3 and flag else 2, z4]

@@ -333,6 +333,19 @@ def test_impossible_assembly_is_an_exception_with_its_line() -> None:
     run_add()
 
 
+def test_assembly_of_another_machine_is_told_apart() -> None:
+    """Kernels with PTX: what LLVM says of it, if anything, names neither the text nor the reason."""
+
+    @triton.jit
+    def foreign(out):  # type: ignore[no-untyped-def]
+        x = tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [0.5], dtype=tl.float32, is_pure=True, pack=1)
+        tl.store(out, x)
+
+    with pytest.raises(TritonError, match=r"(?s)test_cpu_launch.py:\d+.*assembly must be that of the target, here cpu: 'tanh"):
+        foreign[(1,)](np.zeros(1, "f4"))
+    run_add()
+
+
 def test_a_tensor_descriptor_argument() -> None:
     from triton.tools.tensor_descriptor import TensorDescriptor
 

@@ -198,6 +198,7 @@ class _Stages:
         self.timer = timer
         self.name = name
         self.outputs: dict[str, bytes] = {}
+        self.hint = ""  # end of the message about code that LLVM or an assembler refused
         self.stages: dict[str, Any] = {}
         backend.add_stages(self.stages, options, src.language)
         hook = knobs.runtime.add_stages_inspection_hook
@@ -251,7 +252,7 @@ class _Stages:
             raise
         except RuntimeError as error:
             # The code generator's own exceptions say what went wrong, but not where.
-            message = f"{where}: kernel {self.src.name!r}: stage {name!r} failed: {error}"
+            message = f"{where}: kernel {self.src.name!r}: stage {name!r} failed: {str(error).rstrip()}{self.hint}"
             raise CodeGenerationError(message, name) from error
         except Exception as error:
             message = f"{where}: kernel {self.src.name!r}: the compiler itself failed in stage {name!r}: {error!r}"
@@ -276,6 +277,9 @@ class _Stages:
         if isinstance(value, Module):
             op = next((op for op in value.walk() if op.kind in ("inline_asm", "extern") and op.loc is not None), None)
             self.suspect = None if op is None else str(op.loc)
+            if op is not None and op.kind == "inline_asm":
+                text = f"{' '.join(op.attrs['text'].split())!r} ({op.attrs['constraints']!r})"
+                self.hint = f"; inline assembly must be that of the target, here {self.backend.target.backend}: {text}"
         found = getattr(self, "suspect", None)
         if found:
             return str(found)

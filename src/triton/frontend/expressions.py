@@ -290,13 +290,16 @@ def visit_unary(g: Generator, node: ast.UnaryOp) -> Any:
 
 @expression(ast.BoolOp)
 def visit_boolop(g: Generator, node: ast.BoolOp) -> Any:
-    """Compile-time operands short-circuit as in Python; run-time ones are all evaluated, each once."""
+    """Compile-time operands short-circuit as in Python; run-time ones are evaluated once each, up to a compile-time one
+    that decides the whole: ``n > 3 and False`` is known, so that code under it is not compiled."""
     is_and = type(node.op) is ast.And
     result = None
     for operand in node.values:
         value = wrap(g.visit(operand))
         if result is None or isinstance(result, (constexpr, tuple)):
             result = value
+        elif isinstance(value, (constexpr, tuple)) and not result.shape and bool(unwrap(value)) is not is_and:
+            return constexpr(not is_and)
         else:
             g.at(node)
             result = g.semantic.logical("and" if is_and else "or", result, value, "and" if is_and else "or")
