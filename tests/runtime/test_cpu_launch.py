@@ -341,7 +341,8 @@ def test_assembly_of_another_machine_is_told_apart() -> None:
         x = tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [0.5], dtype=tl.float32, is_pure=True, pack=1)
         tl.store(out, x)
 
-    with pytest.raises(TritonError, match=r"(?s)test_cpu_launch.py:\d+.*assembly must be that of the target, here cpu: 'tanh"):
+    message = r"(?s)test_cpu_launch.py:\d+.*assembly must be that of the target, here cpu: 'tanh"
+    with pytest.raises(TritonError, match=message):
         foreign[(1,)](np.zeros(1, "f4"))
     run_add()
 
