@@ -347,6 +347,19 @@ def test_assembly_of_another_machine_is_told_apart() -> None:
     run_add()
 
 
+def test_what_is_wrong_with_assembly_is_said_once() -> None:
+    @triton.jit
+    def halves(x, out):  # type: ignore[no-untyped-def]
+        i = tl.arange(0, 16)
+        half = tl.inline_asm_elementwise("nop", "=h,r", [tl.load(x + i)], dtype=tl.int16, is_pure=True, pack=1)
+        tl.store(out + i, half)
+
+    with pytest.raises(TritonError, match="here cpu: 'nop'") as caught:
+        halves[(1,)](np.zeros(16, "i4"), np.zeros(16, "i2"))
+    assert str(caught.value).count("constraint") == 1
+    run_add()
+
+
 def test_a_tensor_descriptor_argument() -> None:
     from triton.tools.tensor_descriptor import TensorDescriptor
 

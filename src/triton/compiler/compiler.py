@@ -252,7 +252,8 @@ class _Stages:
             raise
         except RuntimeError as error:
             # The code generator's own exceptions say what went wrong, but not where.
-            message = f"{where}: kernel {self.src.name!r}: stage {name!r} failed: {str(error).rstrip()}{self.hint}"
+            said = "\n".join(dict.fromkeys(str(error).splitlines()))  # assembly for lanes fails once for each
+            message = f"{where}: kernel {self.src.name!r}: stage {name!r} failed: {said}{self.hint}"
             raise CodeGenerationError(message, name) from error
         except Exception as error:
             message = f"{where}: kernel {self.src.name!r}: the compiler itself failed in stage {name!r}: {error!r}"
