@@ -121,13 +121,16 @@ bool append_sequence(PyObject* value, std::string* key, PyObject* interned) {
   if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value) &&
       !append_by_equality(reinterpret_cast<PyObject*>(Py_TYPE(value)), key, interned))
     return false;
+  if (Py_EnterRecursiveCall(" in a compile-time argument")) return false;
   Py_ssize_t count = PySequence_Size(value);
-  for (Py_ssize_t i = 0; i < count; ++i) {
+  bool good = count >= 0;
+  for (Py_ssize_t i = 0; good && i < count; ++i) {
     Ref item(PySequence_GetItem(value, i));
-    if (!item || !append_constant(item.get(), key, interned)) return false;
+    good = item && append_constant(item.get(), key, interned);
   }
+  Py_LeaveRecursiveCall();
   key->push_back(')');
-  return count >= 0;
+  return good;
 }
 
 }  // namespace
@@ -175,6 +178,8 @@ bool append_constant(PyObject* value, std::string* key, PyObject* interned) {
 
 // ---- one argument ----
 
+constexpr int kMaxNesting = 64;  // of tuples in arguments; the same in runtime/binding.py
+
 // Where a value stands, for messages: a parameter, or an item of a tuple.
 struct Arguments::Place {
   PyObject* name;
@@ -211,6 +216,11 @@ void Arguments::add_constant(PyObject* value) {
 }
 
 bool Arguments::classify_tuple(PyObject* value, const Parameter& parameter, const Place& place) {
+  int depth = 1;
+  const Place* parameter_place = &place;
+  for (; parameter_place->outer; parameter_place = parameter_place->outer) ++depth;
+  if (depth > kMaxNesting)
+    return parameter_place->fail("tuples are nested more than " + std::to_string(kMaxNesting) + " deep");
   Leaf begin{LeafKind::tuple_begin};
   begin.value = value;
   leaves_.push_back(begin);

@@ -378,7 +378,7 @@ bool launch_on_cpu(const KernelObject* kernel, const Dispatcher& dispatcher, con
   request.threads = kernel->threads;
   request.waits = kernel->waits;
   request.streams = prepared.arguments.footprint() > streaming_bytes;
-  return launch_from_python(request);
+  return launch_from_python(request, kernel->owner);
 }
 
 // Host memory is within reach of a GPU only where it is pinned.

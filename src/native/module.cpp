@@ -329,7 +329,7 @@ PyObject* py_cpu_launch(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
   if (!grid_total(grid, &request.total, &error)) return raise(PyExc_ValueError, error);
   if (request.total == 0) Py_RETURN_NONE;
   for (int i = 0; i < 3; ++i) request.grid[i] = static_cast<int32_t>(grid[i]);
-  if (!launch_from_python(request)) return nullptr;
+  if (!launch_from_python(request, nullptr)) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -459,7 +459,25 @@ bool fill(PyObject* module) {
 
 }  // namespace
 
-bool launch_from_python(LaunchRequest& request) {
+// What a message about a kernel begins with: its name, where `owner` is one or has one.
+std::string named(PyObject* owner) {
+  PyObject* name = nullptr;
+  if (owner && PyUnicode_Check(owner)) {
+    Py_INCREF(owner);
+    name = owner;
+  } else if (owner) {
+    name = PyObject_GetAttrString(owner, "name");
+  }
+  PyObject* bytes = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8String(name) : nullptr;
+  const char* text = bytes ? PyBytes_AsString(bytes) : nullptr;
+  std::string result = text ? std::string("kernel '") + text + "': " : std::string();
+  Py_XDECREF(bytes);
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return result;
+}
+
+bool launch_from_python(LaunchRequest& request, PyObject* owner) {
   std::optional<WithoutGil> released;
   request.before_long_work = [](void* raw) { static_cast<std::optional<WithoutGil>*>(raw)->emplace(); };
   request.poll = [](void* raw) {
@@ -476,7 +494,7 @@ bool launch_from_python(LaunchRequest& request) {
   switch (status) {
     case LaunchStatus::ok: return true;
     case LaunchStatus::assertion: raise(device_assert_error, error); break;
-    case LaunchStatus::fault:
+    case LaunchStatus::fault: raise(kernel_fault, named(owner) + error); break;
     case LaunchStatus::stuck: raise(kernel_fault, error); break;
     case LaunchStatus::failure: raise(PyExc_MemoryError, error); break;
     case LaunchStatus::interrupted: break;  // the exception is set

@@ -46,8 +46,9 @@ PyObject* allocate(PyObject* type);
 // The end of a heap type's dealloc.
 void release_instance(PyObject* self);
 
-// Runs the launch, without the GIL unless it is known to be short, and turns failures into exceptions.
-bool launch_from_python(LaunchRequest& request);
+// Runs the launch, without the GIL unless it is known to be short, and turns failures into exceptions. `owner`: the kernel
+// or its name, for messages; may be null.
+bool launch_from_python(LaunchRequest& request, PyObject* owner);
 
 // launch.cpp: the types CpuKernel and Dispatcher and the functions that belong to them.
 bool add_launch_types(PyObject* module);

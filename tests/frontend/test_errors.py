@@ -607,3 +607,32 @@ def test_any_global_may_be_used_when_asked_for():
     with knobs.compilation.scope():
         knobs.compilation.allow_non_constexpr_globals = True
         assert build(kernel, "*i32")
+
+
+def power(p):
+    tl.store(p, 9 ** (9**9))
+
+
+def shift(p):
+    tl.store(p, 1 << (1 << 40))
+
+
+def text(p):
+    tl.static_assert(False, "x" * (1 << 40))
+
+
+def members(p):
+    tl.store(p, ((1,) * (1 << 40))[0])
+
+
+@pytest.mark.parametrize(
+    "kernel, message",
+    [
+        (power, "**: a compile-time integer may have 65536 bits, the result would have 1549681956"),
+        (shift, "<<: a compile-time integer may have 65536 bits, the result would have 1099511627777"),
+        (text, "*: a compile-time sequence may have 1048576 members, the result would have 1099511627776"),
+        (members, "*: a compile-time sequence may have 1048576 members, the result would have 1099511627776"),
+    ],
+)
+def test_compile_time_values_that_fill_the_memory(kernel, message):
+    check(kernel, ("*i32",), message)

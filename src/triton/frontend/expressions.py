@@ -103,6 +103,8 @@ def iterate(g: Generator, value: Any, node: Any) -> list[Any]:
         return value.values
     plain = unwrap(value)
     if isinstance(plain, (builtins.tuple, list, range, str)):
+        if len(plain) > MAX_MEMBERS:
+            raise ValueError(f"a compile-time sequence may have {MAX_MEMBERS} members, this one has {len(plain)}")
         return [wrap(v) for v in plain]
     g.at(node)
     raise TypeError(f"expected a tuple, got {describe(value)}")
@@ -197,6 +199,10 @@ _DUNDER: dict[type, str] = {
 }
 
 
+MAX_BITS = 1 << 16
+MAX_MEMBERS = 1 << 20
+
+
 @expression(ast.BinOp)
 def visit_binop(g: Generator, node: ast.BinOp) -> Any:
     a, b = g.visit(node.left), g.visit(node.right)
@@ -210,11 +216,13 @@ def binary(g: Generator, op: type, a: Any, b: Any) -> Any:
     if isinstance(a, constexpr) and isinstance(b, constexpr):
         if op not in _FOLD:
             raise TypeError(f"{_SYMBOL[op]}: not supported between {describe(a)} and {describe(b)}")
+        check_size(op, a.value, b.value)
         return wrap(_FOLD[op](a.value, b.value))
     if isinstance(a, tuple) or isinstance(b, tuple):
         if op is ast.Add and isinstance(a, tuple) and isinstance(b, tuple):
             return a + b
         if op is ast.Mult and isinstance(a, tuple) and isinstance(b, constexpr) and isinstance(b.value, int):
+            check_size(op, a.values, b.value)
             return a * b
         raise TypeError(f"{_SYMBOL[op]}: not supported between {describe(a)} and {describe(b)}")
     if isinstance(a, (tensor, constexpr)) and isinstance(b, (tensor, constexpr)):
@@ -226,6 +234,30 @@ def binary(g: Generator, op: type, a: Any, b: Any) -> Any:
             check_overflow(g, _COUNTED[op], a, b)
         return emit(g.semantic, a, b)
     return user_operator(g, op, a, b)
+
+
+def check_size(op: type, a: Any, b: Any) -> None:
+    """Refuses operations on compile-time values whose result would fill the memory."""
+    bits = members = 0
+    if isinstance(a, int) and isinstance(b, int):
+        if op is ast.Pow and abs(a) > 1:
+            bits = a.bit_length() * b
+        elif op is ast.LShift and a:
+            bits = a.bit_length() + b
+        elif op is ast.Mult:
+            bits = a.bit_length() + b.bit_length()
+    elif op is ast.Mult:
+        for sequence, count in ((a, b), (b, a)):
+            if isinstance(sequence, (str, bytes, builtins.tuple, list)) and isinstance(count, int):
+                members = len(sequence) * count
+    if bits > MAX_BITS:
+        raise ValueError(
+            f"{_SYMBOL[op]}: a compile-time integer may have {MAX_BITS} bits, the result would have {bits}"
+        )
+    if members > MAX_MEMBERS:
+        raise ValueError(
+            f"{_SYMBOL[op]}: a compile-time sequence may have {MAX_MEMBERS} members, the result would have {members}"
+        )
 
 
 def check_overflow(g: Generator, kind: str, a: Any, b: Any) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,9 +35,9 @@ def run(
 
     ``args``: one number for each kernel parameter; an address for a pointer. Integers wrap to the parameter's type,
     floats are rounded to it once. ``ranges``: the bytes each argument owns; given, an access outside all of them raises
-    MemoryFault, unless the kernel makes pointers of integers, which may mean any memory. ``output`` gets the lines of
-    device_print. Raises InterpreterError (or a subclass) where the kernel has no defined result, with the op's source
-    line.
+    MemoryFault, unless the kernel makes pointers of integers, which may mean any of the process. ``output`` gets the
+    lines of device_print. Raises InterpreterError (or a subclass) where the kernel has no defined result, with the
+    op's source line.
     """
     kernel = module.kernel
     if len(args) != len(kernel.args):
@@ -55,7 +54,7 @@ def run(
     machine = Machine(module, memory, (x, y, z), output)
     blocked: list[Machine] = []
     with np.errstate(all="ignore"):
-        for k, j, i in product(range(z), range(y), range(x)):
+        for k, j, i in _programs(x, y, z):
             machine.program = (i, j, k)
             try:
                 machine.run_function(kernel, values)
@@ -63,6 +62,14 @@ def run(
                 blocked.append(machine)
                 machine = Machine(module, memory, (x, y, z), output)
         _settle(blocked)
+
+
+def _programs(x: int, y: int, z: int) -> Iterator[tuple[int, int, int]]:
+    """The grid's places, x fastest; ``itertools.product`` would keep whole axes in memory."""
+    for k in range(z):
+        for j in range(y):
+            for i in range(x):
+                yield k, j, i
 
 
 def _settle(blocked: list[Machine]) -> None:

@@ -1,6 +1,7 @@
 """Memory of the interpreter: the process's own, at real addresses.
 
-With ``ranges`` every access is checked before it is made; without, a wild address crashes the process as it would in C.
+With ``ranges`` every access is checked against them before it is made; without, against what the process may read or
+write at all, where the operating system tells that (Linux). Elsewhere a wild address then crashes the process, as in C.
 """
 
 from __future__ import annotations
@@ -39,13 +40,58 @@ class _Window:
         }  # fmt: skip
 
 
+class Mapped:
+    """What the process may read and write, by ``/proc/self/maps``, read again where an address is in none."""
+
+    __slots__ = ("_ends", "_source", "_starts")
+
+    def __init__(self, source: str = "/proc/self/maps") -> None:
+        self._source = source
+        self._starts: dict[bool, Array] = {}
+        self._ends: dict[bool, Array] = {}
+
+    def _load(self) -> bool:
+        try:
+            with open(self._source, encoding="utf-8", errors="replace") as file:
+                lines = [line.split(maxsplit=2)[:2] for line in file]
+        except OSError:
+            return False
+        for write in (False, True):
+            merged: list[list[int]] = []
+            for span, rights in lines:
+                if "r" not in rights or (write and "w" not in rights):
+                    continue
+                low, high = (int(text, 16) for text in span.split("-"))
+                if merged and merged[-1][1] == low:
+                    merged[-1][1] = high
+                else:
+                    merged.append([low, high])
+            self._starts[write] = np.array([low for low, _ in merged], dtype=np.uint64)
+            self._ends[write] = np.array([high for _, high in merged], dtype=np.uint64)
+        return True
+
+    def outside(self, addresses: Array, size: int, write: bool) -> int | None:
+        """The first address at which ``size`` bytes cannot be read, or written; None where all can."""
+        for fresh in (False, True):
+            if (fresh or not self._starts) and not self._load():
+                return None
+            starts, ends = self._starts[write], self._ends[write]
+            index = np.searchsorted(starts, addresses, side="right").astype(np.int64) - 1
+            end = ends[np.maximum(index, 0)]
+            inside = (index >= 0) & (addresses < end) & (end - addresses >= np.uint64(size))
+            if inside.all():
+                return None
+        return int(addresses[int(np.flatnonzero(~inside)[0])])
+
+
 class Memory:
     """Element access by arrays of addresses (uint64). Values are in memory form: see ``floats.storage_dtype``."""
 
-    __slots__ = ("_ends", "_ranges", "_starts")
+    __slots__ = ("_ends", "_mapped", "_ranges", "_starts")
 
     def __init__(self, ranges: Sequence[Range] | None = None) -> None:
         self._ranges = None if ranges is None else sorted(ranges, key=lambda r: r.start)
+        self._mapped = Mapped() if ranges is None else None
         merged: list[list[int]] = []  # overlapping arguments become one stretch, so that a binary search finds it
         for r in self._ranges or ():
             if merged and r.start <= merged[-1][1]:
@@ -60,7 +106,7 @@ class Memory:
         stored = np.dtype(np.uint8 if dtype is np.bool_ else dtype)
         if addresses.size == 0:
             return np.zeros(0, dtype=dtype)
-        view, offsets = self._view(addresses, stored)
+        view, offsets = self._view(addresses, stored, False)
         values: Array = view[offsets]
         return values != 0 if dtype is np.bool_ else values
 
@@ -70,12 +116,15 @@ class Memory:
             values = values.astype(np.uint8)
         if addresses.size == 0:
             return
-        view, offsets = self._view(addresses, values.dtype)
+        view, offsets = self._view(addresses, values.dtype, True)
         view[offsets] = values
 
-    def _view(self, addresses: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    def _view(self, addresses: Array, dtype: np.dtype[Any], write: bool) -> tuple[Array, Array]:
         low, high = int(addresses.min()), int(addresses.max())
         self._check(addresses, dtype.itemsize)
+        wild = None if self._mapped is None else self._mapped.outside(addresses, dtype.itemsize, write)
+        if wild is not None:
+            raise MemoryFault(f"access to address {wild:#x}, which cannot be {'written' if write else 'read'}")
         if low < _NULL_PAGE:
             raise MemoryFault(f"access to address {low:#x}")
         view = np.asarray(_Window(low, high - low + 1, dtype))

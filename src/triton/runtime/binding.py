@@ -95,6 +95,7 @@ class Binder:
             raise TypeError(f"{self.name}() takes {self.count} arguments, {given} were given")
         values = list(args)
         if given == self.count and not kwargs:
+            self._check_nesting(values)
             return values, kwargs
         options = dict(kwargs)
         missing: list[str] = []
@@ -111,7 +112,18 @@ class Binder:
         for name in options:
             if name in self.index:
                 raise TypeError(f"{self.name}() got argument {name!r} twice: by position and by name")
+        self._check_nesting(values)
         return values, options
+
+    def _check_nesting(self, values: list[Any]) -> None:
+        """Refuses tuples in tuples without end: the walks over arguments are recursive."""
+        for name, value in zip(self.names, values, strict=True):
+            waiting = [(value, 1)] if isinstance(value, (tuple, list)) else []
+            while waiting:
+                outer, depth = waiting.pop()
+                if depth > MAX_NESTING:
+                    raise TypeError(f"{self.name}() argument {name!r}: tuples are nested more than {MAX_NESTING} deep")
+                waiting += [(inner, depth + 1) for inner in outer if isinstance(inner, (tuple, list))]
 
     def _missing(self, missing: list[str], options: dict[str, Any]) -> str:
         import difflib  # only for this message
@@ -145,6 +157,9 @@ class Binder:
                 raise TypeError(f"{self.name}() argument {self.names[i]!r}: {error}") from None
         return tuple(result)
 
+
+MAX_NESTING = 64
+"""Of tuples in arguments."""
 
 _Rule = tuple[bool, bool, bool, str]
 
