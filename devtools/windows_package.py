@@ -108,7 +108,7 @@ def _script(work: Work, recipe: dict[str, Any], variant: dict[str, Any]) -> str:
     lines += [f'call "{windows_path(path)}"' for path in activation]
     name = recipe["build"]["script"]["file"]
     shutil.copy2(work.root / "recipe" / name, work.sources)
-    lines += [f"call {name}", "if errorlevel 1 exit /b 1"]
+    lines += [f"call {name}", "if %ERRORLEVEL% neq 0 exit /b 1"]
     return "\r\n".join(lines) + "\r\n"
 
 

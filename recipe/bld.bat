@@ -8,6 +8,7 @@ set "prefix=%LIBRARY_PREFIX:\=/%"
 set "site=%SP_DIR:\=/%"
 set "interpreter=%PYTHON:\=/%"
 
+rem A program that crashes ends with a negative number, which `if errorlevel 1` takes for success.
 cmake -S src -B build -G Ninja %CMAKE_ARGS% ^
     -DCMAKE_BUILD_TYPE=Release ^
     -DCMAKE_PREFIX_PATH="%prefix%" ^
@@ -16,8 +17,8 @@ cmake -S src -B build -G Ninja %CMAKE_ARGS% ^
     -DPYTHON_SITE_DIR="%site%" ^
     -DTRITON_INSTALL_PYTHON=ON ^
     -DTRITON_LLVM_LINK=%llvm_link%
-if errorlevel 1 exit /b 1
+if %ERRORLEVEL% neq 0 exit /b 1
 cmake --build build --parallel %CPU_COUNT%
-if errorlevel 1 exit /b 1
+if %ERRORLEVEL% neq 0 exit /b 1
 cmake --install build --strip
-if errorlevel 1 exit /b 1
+if %ERRORLEVEL% neq 0 exit /b 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,22 @@ def test_every_variant_key_has_a_comment_or_a_selector():
     for key in keys:
         implied = {"cxx_compiler": "compiler('cxx')", "c_stdlib": "stdlib('c')", "c_stdlib_version": "stdlib('c')"}
         assert implied.get(key, key) in used, f"{key} is used by no recipe"
+
+
+def test_every_command_of_the_windows_script_is_checked_for_crashes():
+    # A crash's exit status is negative there, which `if errorlevel 1` lets pass.
+    text = (ROOT / "recipe/bld.bat").read_text().replace("^\n", "")
+    lines = [line for line in text.splitlines() if line and not line.startswith("rem ")]
+    commands = [at for at, line in enumerate(lines) if line.startswith("cmake ")]
+    assert len(commands) == 3
+    assert {lines[at + 1] for at in commands} == {"if %ERRORLEVEL% neq 0 exit /b 1"}
+
+
+def test_checkouts_on_windows_have_the_same_bytes():
+    names = ("recipe/build.sh", "recipe/bld.bat", "patches/windows/0001-Windows-paths.patch", "src/CMakeLists.txt")
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    told = subprocess.run(
+        ["git", "check-attr", "eol", "--", *names], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert told.splitlines() == [f"{name}: eol: lf" for name in names]
