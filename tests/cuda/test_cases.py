@@ -80,3 +80,26 @@ def test_pipelined_products_within_a_loop(arch):
     kernel = compiled(products_kernel, arch, signature, {"M": 64, "N": 64, "K": 32}, num_warps=4, num_stages=3)
     assert "cp.async" in kernel.asm["ptx"]
     assert kernel.metadata.shared >= 2 * 2 * 64 * 32 * 2
+
+
+@triton.jit
+def turned_kernel(x, y, M: tl.constexpr, N: tl.constexpr):
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    tile = tl.load(x + m[:, None] * N + n[None, :])
+    tl.store(y + n[:, None] * M + m[None, :], tl.trans(tile))
+
+
+@pytest.mark.parametrize("kind, shuffles", [("*fp32", 2), ("*i64", 4), ("*fp64", 4)])
+def test_small_tiles_change_layout_by_shuffles(kind, shuffles):
+    """Two elements a lane, 32 bits at a time; no shared memory, no barrier."""
+    kernel = compiled(turned_kernel, 80, {"x": kind, "y": kind}, {"M": 8, "N": 8}, num_warps=1)
+    ptx = kernel.asm["ptx"]
+    assert ptx.count("shfl.sync.idx") == shuffles and kernel.metadata.shared == 0
+    assert not any(word in ptx for word in (".shared", "bar."))
+
+
+@pytest.mark.parametrize("warps, kind", [(1, "*fp32"), (4, "*fp16")])
+def test_large_tiles_change_layout_in_shared_memory(warps, kind):
+    kernel = compiled(turned_kernel, 80, {"x": kind, "y": kind}, {"M": 64, "N": 64}, num_warps=warps)
+    ptx = kernel.asm["ptx"]
+    assert "shfl" not in ptx and "st.shared" in ptx and kernel.metadata.shared >= 64 * 64 * 2

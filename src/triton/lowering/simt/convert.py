@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...ir.core import Op
-from ...ir.types import ElementType
+from ...ir.types import ElementType, i8
 from ...layouts.linear import LinearLayout, plan_conversion, register_changes, register_sources
 from ...layouts.shared import SharedPlan, plan_shared
+from ...layouts.shuffles import Choice, ShufflePlan, plan_shuffle, shared_cost
 from ..writer import Cell
+from . import words
 from .context import Context, element, memory_bytes
 
 
@@ -18,8 +20,8 @@ def convert_layout(c: Context, op: Op) -> None:
 
 
 def converted(c: Context, cells: Sequence[Cell], source: LinearLayout, target: LinearLayout) -> list[Cell]:
-    """The same tile, held in ``target``: by renaming registers where that suffices, else through shared memory, that of
-    the own block where that suffices."""
+    """The same tile, held in ``target``: by renaming registers where that suffices, by shuffles where these suffice and
+    cost less, else through shared memory, that of the own block where that suffices."""
     kind = plan_conversion(source, target).kind
     if kind == "none":
         return list(cells)
@@ -27,11 +29,16 @@ def converted(c: Context, cells: Sequence[Cell], source: LinearLayout, target: L
         return [cells[r] for r in register_sources(source, target)]
     if kind == "select":
         return _selected(c, cells, source, target)
-    if kind == "shared" and source.block == target.block:
+    if kind != "cluster" and source.block == target.block:
         mine, wanted = source.within_block(), target.within_block()
         if mine is not None and wanted is not None:
             source, target = mine, wanted
-    plan = plan_shared(source, target, memory_bytes(cells[0].element))
+    width = memory_bytes(cells[0].element)
+    plan = plan_shared(source, target, width)
+    if kind == "shuffle" and len(source.lane) == len(target.lane):
+        moves = plan_shuffle(source, target)
+        if moves.cost(8 * width) < shared_cost(source, target, plan, width, c.machine.warps == 1):
+            return _shuffled(c, cells, moves)
     store_tile(c, cells, source, plan, wide=kind == "cluster")
     return load_tile(c, cells[0].element, target, plan)
 
@@ -45,6 +52,45 @@ def _selected(c: Context, cells: Sequence[Cell], source: LinearLayout, target: L
                 test = c.w.emit(f"icmp ne i32 {c.w.emit(f'and i32 {number}, {1 << bit}')}, 0")
                 found = [c.choose(test, found[r ^ change], cell) for r, cell in enumerate(found)]
     return [found[r] for r in register_sources(source, target)]
+
+
+def _shuffled(c: Context, cells: Sequence[Cell], plan: ShufflePlan) -> list[Cell]:
+    """By shuffles of 32 bits. Booleans travel as bytes, and narrow elements from the same lane share a word."""
+    kind = cells[0].element
+    sent = _chosen(c, cells, plan.send)
+    if kind.is_bool:
+        sent = [Cell(c.to_memory(cell), i8) for cell in sent]
+    received = list(sent)
+    bits = 8 * memory_bytes(kind)
+    for offset, steps in plan.words(bits):
+        if plan.exchanges and not offset:
+            continue
+        together = [sent[s] for s in steps]
+        if len(steps) > 1:  # to fill the word
+            together += together[-1:] * (32 // bits - len(steps))
+        packed = words.pack(c.w, together)
+        if plan.exchanges:
+            moved = [c.shuffle("xor", word, str(offset)) for word in packed]
+        else:
+            lane = c.thread_part(plan.lane, plan.outer)
+            if offset:
+                lane = c.w.emit(f"xor i32 {lane}, {offset}")
+            moved = [c.shuffle("index", word, lane) for word in packed]
+        for s, cell in zip(steps, words.unpack(c.w, moved, together), strict=False):
+            received[s] = cell
+    if kind.is_bool:
+        received = [c.from_memory(cell.text, kind) for cell in received]
+    return _chosen(c, received, plan.receive)
+
+
+def _chosen(c: Context, cells: Sequence[Cell], choice: Choice) -> list[Cell]:
+    """Each thread's own registers; what is not needed on the way is not made."""
+    found = dict(enumerate(cells))
+    bits = c.thread_part(choice.lane, choice.outer)
+    for k, (change, needed) in enumerate(zip(choice.changes, choice.needed()[1:], strict=True)):
+        test = c.w.emit(f"icmp ne i32 {c.w.emit(f'and i32 {bits}, {1 << k}')}, 0")
+        found = {r: c.choose(test, found[r ^ change], found[r]) for r in needed}
+    return [found[r] for r in choice.wanted]
 
 
 def store_tile(c: Context, cells: Sequence[Cell], layout: LinearLayout, plan: SharedPlan, wide: bool = True) -> None:
