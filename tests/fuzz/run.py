@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from functools import partial
 
 from backends import cpu_executor, cpu_passes, unoptimised_executor
@@ -55,7 +56,10 @@ def passes_only(seed: int, steps: int = 14) -> str | None:
 
 def _checked(seed: int, steps: int, passes: list, executors: dict) -> str | None:
     kernel = generate(seed, steps)
-    error = failure(kernel, passes, executors)
+    try:
+        error = failure(kernel, passes, executors)
+    except Exception:  # of the interpreter or the generator: a finding too, and the other seeds go on
+        return f"seed {seed}: {traceback.format_exc()}\n{print_module(kernel.module)}"
     return None if error is None else report(kernel, error, passes, executors)
 
 

@@ -124,6 +124,24 @@ def test_map_elementwise_with_branches(launch, n):
 
 
 @triton.jit
+def with_tiles(v):
+    t = tl.full((4, 3), 2.0, tl.float32)
+    return v + tl.sum(tl.where(v > 1.0, t, t + 1))
+
+
+@triton.jit
+def map_tiles_kernel(x, z, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(z + i, tl.map_elementwise(with_tiles, tl.load(x + i)))
+
+
+def test_map_elementwise_with_tiles_inside(launch):
+    x, z = sample("float32", 12), empty("float32", 12)
+    launch(map_tiles_kernel, (1,), x, z, N=12)
+    np.testing.assert_allclose(z.raw, x.raw + np.where(x.raw > 1, 24.0, 36.0), rtol=1e-6)
+
+
+@triton.jit
 def random_family_kernel(z, seed, N: tl.constexpr):
     i = tl.arange(0, N)
     a, b, c, d = tl.rand4x(seed, i)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from triton.ir.core import Block, Op
 from triton.ir.ops import OPS
-from triton.ir.types import DescriptorType, PointerType, ScalarType, Type, element_of, shape_of
+from triton.ir.types import DescriptorType, PointerType, ScalarType, TensorType, Type, element_of, shape_of
 
 from . import mathematics, numeric, tiles
 from .errors import AssertionFailed, Blocked, InterpreterError, Unsupported
@@ -375,12 +375,17 @@ def _dot_scaled(m: Machine, op: Op, args: list[Any]) -> Array:
 
 
 def _region(m: Machine, block: Block) -> tiles.Region:
-    """The region as a function of arrays: all elements at once when its ops are elementwise, else one by one."""
+    """The region as a function of arrays: all elements at once when its ops are elementwise on scalars, else one by
+    one."""
 
     def whole(values: Sequence[Array]) -> Sequence[Array]:
         return m.run_region(block, values)
 
-    if all(OPS[o.kind].elementwise or o.kind in ("constant", "yield") for o in block.ops):
+    def on_scalars(o: Op) -> bool:
+        known = OPS[o.kind].elementwise or o.kind in ("constant", "yield")
+        return known and not any(isinstance(r.type, TensorType) for r in o.results)
+
+    if all(map(on_scalars, block.ops)):
         return whole
     dtypes = [storage_dtype(v.type) for v in block.terminator.operands]
     return lambda values: tiles.each_element(values, whole, dtypes)
