@@ -6,6 +6,7 @@ write at all, where the operating system tells that (Linux). Elsewhere a wild ad
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +92,8 @@ class Memory:
 
     def __init__(self, ranges: Sequence[Range] | None = None) -> None:
         self._ranges = None if ranges is None else sorted(ranges, key=lambda r: r.start)
-        self._mapped = Mapped() if ranges is None else None
+        told = sys.platform == "linux"  # under Wine the file exists too, but is another process's
+        self._mapped = Mapped() if ranges is None and told else None
         merged: list[list[int]] = []  # overlapping arguments become one stretch, so that a binary search finds it
         for r in self._ranges or ():
             if merged and r.start <= merged[-1][1]:
