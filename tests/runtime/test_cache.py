@@ -145,6 +145,22 @@ def used(manager: cache.FileCacheManager, when: float) -> None:
         os.utime(os.path.join(manager.cache_dir, name), (when, when))
 
 
+def test_a_folder_evicted_while_a_file_is_written(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may move the folder away between the writing of a file and its renaming."""
+    replace, evictions = cache._replace, []
+
+    def after_eviction(source: str, target: str) -> None:
+        if len(evictions) < 3:
+            evictions.append(cache.evict(str(cache_dir), 0))
+        replace(source, target)
+
+    monkeypatch.setattr(cache, "_replace", after_eviction)
+    manager = entry("ee12")
+    assert evictions == [1, 1, 1]
+    assert manager.get_file("k.obj") is not None or manager.get_file("k.ttir") is not None
+    assert not list(cache_dir.glob("**/.tmp-*"))
+
+
 def test_eviction_removes_the_least_recently_used(cache_dir: Path) -> None:
     managers = [entry(f"{i:02x}", 1000) for i in range(4)]
     for i, manager in enumerate(managers):

@@ -72,14 +72,20 @@ def read_file(path: str) -> bytes | None:
 
 def write_atomically(path: str, data: bytes) -> None:
     """Put a whole file at ``path`` or, on failure, nothing."""
-    folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f"{_TEMPORARY}{os.getpid()}-{next(_counter)}-{threading.get_ident()}")
-    try:
+    for attempt in range(_ATTEMPTS):
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
-        except FileNotFoundError:  # the folder is new, or was evicted just now
-            os.makedirs(folder, exist_ok=True)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
+            return _write_once(path, data)
+        except FileNotFoundError:  # the folder is new, or was evicted just now, perhaps with the file that was written
+            if attempt == _ATTEMPTS - 1:
+                raise
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def _write_once(path: str, data: bytes) -> None:
+    name = f"{_TEMPORARY}{os.getpid()}-{next(_counter)}-{threading.get_ident()}"
+    temporary = os.path.join(os.path.dirname(path), name)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
         with open(descriptor, "wb") as file:
             file.write(data)
         _replace(temporary, path)
@@ -87,6 +93,10 @@ def write_atomically(path: str, data: bytes) -> None:
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+_ATTEMPTS = 8
+"""How often a file is written anew because its folder was evicted meanwhile."""
 
 
 class CacheManager(ABC):
